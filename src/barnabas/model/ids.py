@@ -1,0 +1,64 @@
+"""Names for the numbers that must not be swapped, and the two ids that are more than a number.
+
+No behaviour lives here beyond reading and printing an id. Everyone imports this module; it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final, NamedTuple, NewType, Self
+
+Offset = NewType("Offset", int)  # a record's place in a partition
+Position = NewType("Position", int)  # a byte's place in a file
+BrokerId = NewType("BrokerId", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+ProducerId = NewType("ProducerId", int)
+
+NO_PRODUCER_ID: Final = ProducerId(-1)
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_OFFSET: Final = -1
+NO_LEADER_EPOCH: Final = -1
+NO_BROKER: Final = -1
+
+UUID_BYTES: Final = 16
+
+
+class Uuid(bytes):
+    """Sixteen raw bytes that print as Kafka prints them: URL-safe base64 without padding."""
+
+    __slots__ = ()
+
+    def __new__(cls, raw: bytes | bytearray | memoryview) -> Self:
+        if len(raw) != UUID_BYTES:
+            raise ValueError(f"a uuid is {UUID_BYTES} bytes, not {len(raw)}")
+        return super().__new__(cls, raw)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        try:
+            return cls(urlsafe_b64decode(text + "=="))
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a uuid in URL-safe base64") from error
+
+    def __str__(self) -> str:
+        return urlsafe_b64encode(self).decode().rstrip("=")
+
+    def __repr__(self) -> str:
+        return f"Uuid({str(self)!r})"
+
+
+ZERO_UUID: Final = Uuid(bytes(16))
+METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
+METADATA_TOPIC: Final = "__cluster_metadata"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

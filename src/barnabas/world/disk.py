@@ -1,0 +1,141 @@
+"""What a disk is, as small as the log needs it.
+
+Appends and small reads are synchronous, because the page cache answers them; ``view`` answers at once or says that it
+cannot; ``load`` and ``sync`` may wait for the device and are awaited. Syncing a directory is a step of its own: a new
+or renamed file is durable only after it. Paths are plain strings with ``/``. Every implementation passes
+``barnabas.testing.conformance``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+CHUNK_BYTES_MAX: Final = 256 * 1024  # what ``view`` and ``load`` hand out at most in one piece
+
+
+class DiskFailure(Exception):
+    """The device or the file system failed. The directory it happened in is offline from then on.
+
+    ``path`` says where. An fsync that failed is never tried again: the kernel may have dropped the pages.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class DiskFull(DiskFailure):
+    """No space is left. Reads go on; writes may succeed again later."""
+
+
+class File(Protocol):
+    """An open file. One owner appends to it; any number of readers may hold it while it is open."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def append(self, data: Buffer) -> None:
+        """Write at the end, all or (with an exception) as if nothing had been written."""
+
+    def append_all(self, buffers: Iterable[Buffer]) -> None:
+        """As ``append``, gathered into as few system calls as possible."""
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Overwrite in place."""
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """A small read that may block; fewer bytes at the end of the file."""
+
+    def view(self, position: int, size_bytes: int) -> memoryview | None:
+        """Up to CHUNK_BYTES_MAX bytes if the page cache has them now, else None. Short only at the end of the file.
+
+        The view belongs to the caller until it is given back with ``release`` or dropped.
+        """
+
+    async def load(self, position: int, size_bytes: int) -> memoryview:
+        """As ``view``, but waits for the device off the loop."""
+
+    def release(self, view: memoryview) -> None:
+        """Give the memory of a view back for reuse; the view must not be touched afterwards."""
+
+    async def sync(self) -> None:
+        """Wait until all that was written before the call is on the device."""
+
+    def start_writeback(self) -> None:
+        """Ask the device to begin writing, without waiting."""
+
+    def truncate(self, size_bytes: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing. FileNotFoundError unless ``create``; never truncates."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; nothing happens if it is there."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically, over an existing file if need be; directories too."""
+
+    def remove(self, path: str) -> None:
+        """A file; nothing happens if it is gone."""
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def size_bytes(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def read_all(self, path: str, *, size_bytes_max: int) -> bytes:
+        """A whole small file; DiskFailure if it is larger than it may be."""
+
+    def lock(self, path: str) -> Lock:
+        """Take the only lock of a directory's lock file, or raise AlreadyLocked."""
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def total_bytes(self, path: str) -> int: ...
+
+    async def sync_directory(self, path: str) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class AlreadyLocked(Exception):
+    """Another process keeps its files in this directory."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: another process is using this directory")
+        self.path = path
+
+
+async def replace(disk: Disk, path: str, content: Buffer) -> None:
+    """Write a small file so that a crash leaves the old one or the new one: temp file, sync, rename, sync directory."""
+    temporary = path + ".tmp"
+    disk.remove(temporary)
+    file = disk.open(temporary, create=True)
+    try:
+        file.append(content)
+        await file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    await disk.sync_directory(path.rpartition("/")[0])
