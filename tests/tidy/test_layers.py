@@ -48,8 +48,8 @@ MACHINES = (
 DRIVERS = {"coordinator/runtime.py"}
 
 
-def modules() -> Iterator[Path]:
-    yield from sorted(SOURCE.rglob("*.py"))
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
 
 
 def imports(path: Path) -> Iterator[str]:
