@@ -2,14 +2,15 @@
 
 Appends and small reads are synchronous, because the page cache answers them; ``view`` answers at once or says that it
 cannot; ``load`` and ``sync`` may wait for the device and are awaited. Syncing a directory is a step of its own: a new
-or renamed file is durable only after it. Paths are plain strings with ``/``. Every implementation passes
-``barnabas.testing.conformance``.
+or renamed file is durable only after it. Paths are plain strings with ``/``. A path that is not there raises
+FileNotFoundError, a file used after ``close`` FileClosed; all else that goes wrong is a DiskFailure. Every
+implementation passes ``barnabas.testing.conformance``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -30,6 +31,14 @@ class DiskFailure(Exception):
 
 class DiskFull(DiskFailure):
     """No space is left. Reads go on; writes may succeed again later."""
+
+
+class FileClosed(Exception):
+    """The file was closed, as when its segment expired under a slow reader. The disk itself is well."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: the file is closed")
+        self.path = path
 
 
 class File(Protocol):
@@ -74,6 +83,14 @@ class File(Protocol):
     def truncate(self, size_bytes: int) -> None: ...
 
     def close(self) -> None: ...
+
+
+class FileSlice(NamedTuple):
+    """Bytes of a file that nobody has read yet: an answer carries it to the socket, where chunks of it are viewed."""
+
+    file: File
+    position: int
+    size_bytes: int
 
 
 class Disk(Protocol):

@@ -1,0 +1,82 @@
+"""The operating system as the world: its clocks, its randomness, its threads, the fastest event loop there is.
+
+The disk has a module of its own, ``real_disk``. Only the command line and the test tools choose this world; all other
+code is handed one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from barnabas.model.ids import Uuid
+from barnabas.world.entropy import random_uuid
+from barnabas.world.real_disk import RealDisk
+from barnabas.world.world import World
+
+__all__ = ["RealClock", "RealDisk", "RealEntropy", "RealWorkers", "new_event_loop", "real_world"]
+
+WORKER_THREADS_MAX: Final = 2
+
+T = TypeVar("T")
+
+
+class RealClock:
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Nobody moves this clock by hand, so there is nothing to call."""
+        return _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
+class RealEntropy:
+    def token(self, size_bytes: int) -> bytes:
+        return secrets.token_bytes(size_bytes)
+
+    def below(self, limit: int) -> int:
+        return secrets.randbelow(limit)
+
+    def uuid(self) -> Uuid:
+        return random_uuid(secrets.token_bytes)
+
+
+class RealWorkers:
+    """A few threads, for native calls that let go of the interpreter lock; started when they are first needed."""
+
+    def __init__(self, *, threads_max: int = WORKER_THREADS_MAX) -> None:
+        self._executor = ThreadPoolExecutor(threads_max, thread_name_prefix="barnabas-worker")
+
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.wrap_future(self._executor.submit(work, *arguments))
+
+    async def close(self) -> None:
+        """Work is pure, so what has not begun is dropped and what runs is left to end by itself."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def real_world() -> World:
+    return World(clock=RealClock(), disk=RealDisk(), entropy=RealEntropy(), workers=RealWorkers())
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

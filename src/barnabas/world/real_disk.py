@@ -1,0 +1,129 @@
+"""The operating system's directories as a Disk; its open files are ``real_file``'s.
+
+Every path is used as it is given. Calls about names are made on the loop, since the system answers them from memory;
+syncing a directory is awaited. Only ``real`` hands this disk out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from typing import TypeVar
+
+from barnabas.world.disk import AlreadyLocked, DiskFailure
+from barnabas.world.real_file import CLOSED, RealFile, Resources, failure
+
+T = TypeVar("T")
+
+
+class RealLock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor != CLOSED:
+            os.close(self._descriptor)
+            self._descriptor = CLOSED
+
+
+class RealDisk:
+    def __init__(self) -> None:
+        self._resources = Resources()
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(self._resources, path, _called(os.open, path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(_called(os.listdir, path))
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def make_directory(self, path: str) -> None:
+        _called(os.makedirs, path, 0o755, True)
+
+    def rename(self, source: str, target: str) -> None:
+        _called(os.replace, source, target)
+
+    def remove(self, path: str) -> None:
+        try:
+            _called(os.unlink, path)
+        except FileNotFoundError:
+            return
+
+    def remove_tree(self, path: str) -> None:
+        try:
+            _called(shutil.rmtree, path)
+        except FileNotFoundError:
+            return
+
+    def size_bytes(self, path: str) -> int:
+        return _called(os.stat, path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return _called(os.stat, path).st_mtime_ns // 1_000_000
+
+    def read_all(self, path: str, *, size_bytes_max: int) -> bytes:
+        file = self.open(path)
+        try:
+            if file.size_bytes > size_bytes_max:
+                raise DiskFailure(path, f"{file.size_bytes} bytes, more than the {size_bytes_max} it may have")
+            return file.read(0, file.size_bytes)
+        finally:
+            file.close()
+
+    def lock(self, path: str) -> RealLock:
+        descriptor = _called(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o644)
+        try:
+            # flock keeps out ourselves and each other; Java's brokers take the older lock of the two.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise AlreadyLocked(path) from error
+            raise failure(path, error) from error
+        return RealLock(descriptor)
+
+    def free_bytes(self, path: str) -> int:
+        facts = _called(os.statvfs, path)
+        return facts.f_bavail * facts.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        facts = _called(os.statvfs, path)
+        return facts.f_blocks * facts.f_frsize
+
+    async def sync_directory(self, path: str) -> None:
+        await asyncio.wrap_future(self._resources.syncers.submit(_sync_directory, path or "."))
+
+    def close(self) -> None:
+        """End the threads once they are idle. The disk is of no use afterwards."""
+        self._resources.close()
+
+
+def _called(function: Callable[..., T], path: str, *arguments: object) -> T:
+    """Call the system about a path; what it says against it becomes ours, but for a path that is not there."""
+    try:
+        return function(path, *arguments)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise failure(path, error) from error
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = _called(os.open, path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise failure(path, error) from error
+    finally:
+        os.close(descriptor)
