@@ -1,0 +1,257 @@
+"""Writes the decoder of a message for one version: straight-line Python, nested structs as loops.
+
+Runs of fixed-width fields are read by one ``struct`` call together with the byte that follows them (the length of a
+string, the count of an array, the number of tagged fields). A slice beyond the end is short but harmless, because the
+position is then beyond the end too and either the next read or the last line of the function notices; so strings need
+no check of their own, while every count is checked before its loop. Only ``barnabas.wire.message`` calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from barnabas.model.errors import Malformed
+from barnabas.model.ids import Uuid
+from barnabas.wire.primitives import Unpackers, read_string_length, read_tag, read_tag_count, read_varint, skip_tags
+from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, RecordBytes, Text, Type
+from barnabas.wire.source import Source
+
+Decoder = Callable[[memoryview, int], tuple[Any, int]]
+
+_UNPACKERS: Final = {code: Unpackers(code) for code in "?bhiqHId"}
+
+
+def compile_decoder(cls: Any, version: int, *, flexible: bool) -> Decoder:
+    writer = _DecoderWriter(version, flexible=flexible)
+    return writer.compile(cls)
+
+
+def size_bytes_min(cls: Any, version: int, *, flexible: bool) -> int:
+    """The fewest bytes that a struct can take, by which the count of an array is bounded."""
+    fields = [field for field in cls.fields if field.is_in(version) and not field.is_tagged(version)]
+    return sum(_type_bytes_min(field, version, flexible=flexible) for field in fields) + flexible
+
+
+def _type_bytes_min(field: Field, version: int, *, flexible: bool) -> int:
+    match field.type:
+        case Fixed(size_bytes=size_bytes):
+            return size_bytes
+        case Text():
+            return 1 if flexible else 2
+        case Nested(target=target):
+            return 1 if field.is_nullable(version) else size_bytes_min(target, version, flexible=flexible)
+        case _:
+            return 1 if flexible else 4
+
+
+def _element_bytes_min(element: Type, version: int, *, flexible: bool) -> int:
+    return _type_bytes_min(Field(element, None), version, flexible=flexible)
+
+
+def raise_null(name: str) -> None:
+    raise Malformed(f"{name} must not be null")
+
+
+def raise_short(name: str) -> None:
+    raise Malformed(f"{name} ends too early")
+
+
+def raise_count(name: str, count: int) -> None:
+    raise Malformed(f"{name} cannot hold {count} elements in the bytes that are left")
+
+
+def raise_tag(name: str) -> None:
+    raise Malformed(f"the tagged field {name} does not have the size it says")
+
+
+class _DecoderWriter:
+    def __init__(self, version: int, *, flexible: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.source = Source(
+            new=object.__new__,
+            new_bytes=bytes.__new__,
+            Uuid=Uuid,
+            read_varint=read_varint,
+            read_string_length=read_string_length,
+            read_tag=read_tag,
+            read_tag_count=read_tag_count,
+            skip_tags=skip_tags,
+            raise_null=raise_null,
+            raise_short=raise_short,
+            raise_count=raise_count,
+            raise_tag=raise_tag,
+        )
+        self.codes = ""  # the pending run of fixed-width values ...
+        self.targets: list[str] = []  # ... and where they go
+        self.afterwards: list[str] = []  # what is to be done with them once they are read
+
+    def compile(self, cls: Any) -> Decoder:
+        source = self.source
+        with source.block("def decode(view, p):"):
+            source.line("size = len(view)")
+            self.struct(cls, "o")
+            with source.block("if p > size:"):
+                source.line(f"raise_short({cls.__qualname__!r})")
+            source.line("return o, p")
+        decoder: Decoder = source.function("decode", title=f"decode {cls.__qualname__} v{self.version}")
+        return decoder
+
+    def struct(self, cls: Any, target: str) -> None:
+        source, version = self.source, self.version
+        source.line(f"{target} = new({source.constant(cls, cls.__name__)})")
+        tagged = []
+        for field in cls.fields:
+            place = f"{target}.{field.name}"
+            if field.is_tagged(version):
+                tagged.append(field)
+            if not field.is_in(version) or field.is_tagged(version):
+                source.line(f"{place} = {self.default(field)}")
+                continue
+            self.field(field, place)
+        if self.flexible:
+            self.tags(tagged, target)
+        self.flush()
+
+    def default(self, field: Field) -> str:
+        default = field.default_value()
+        if default == ():
+            return "[]"
+        if default is None or (isinstance(default, bool | int | str | bytes) and type(default) is not Uuid):
+            return repr(default)
+        return self.source.constant(default)
+
+    def run(self, code: str, target: str) -> None:
+        self.codes += code
+        self.targets.append(target)
+
+    def flush(self) -> None:
+        if not self.targets:
+            return
+        source, codes, targets = self.source, self.codes, self.targets
+        if codes == "B":
+            source.line(f"{targets[0]} = view[p]")
+            source.line("p += 1")
+        else:
+            layout = Struct(">" + codes)
+            unpack = source.constant(layout.unpack_from, "u")
+            places = ", ".join(targets) if len(targets) > 1 else f"({targets[0]},)"
+            source.line(f"{places} = {unpack}(view, p)")
+            source.line(f"p += {layout.size}")
+        for action in self.afterwards:
+            source.line(action)
+        self.codes, self.targets, self.afterwards = "", [], []
+
+    def field(self, field: Field, place: str) -> None:
+        nullable = field.is_nullable(self.version)
+        match field.type:
+            case Fixed() as fixed:
+                self.fixed(fixed, place)
+            case Text():
+                self.sized(field, place, nullable, code="h", value="view[p:q].tobytes().decode()")
+            case Binary():
+                self.sized(field, place, nullable, code="i", value="view[p:q].tobytes()")
+            case RecordBytes():
+                self.sized(field, place, nullable, code="i", value="view[p:q]")
+            case Array(element=element):
+                self.array(element, field, place, nullable)
+            case Nested(target=cls):
+                self.nested(cls, place, nullable)
+
+    def fixed(self, fixed: Fixed, place: str) -> None:
+        if fixed is UUID:
+            raw = self.source.name("r")
+            self.run(fixed.code, raw)
+            self.afterwards.append(f"{place} = new_bytes(Uuid, {raw})")
+        else:
+            self.run(fixed.code, place)
+
+    def sized(self, field: Field, place: str, nullable: bool, *, code: str, value: str) -> None:
+        """A length and that many bytes: string, bytes or records."""
+        source, length = self.source, self.source.name("n")
+        self.run("B" if self.flexible else code, length)
+        self.flush()
+        if self.flexible:
+            reader = "read_string_length" if isinstance(field.type, Text) else "read_varint"
+            with source.block(f"if {length} > 127:"):
+                source.line(f"{length}, p = {reader}(view, p - 1)")
+        with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
+            source.line(f"q = p + {length} - 1" if self.flexible else f"q = p + {length}")
+            source.line(f"{place} = {value}")
+            source.line("p = q")
+        with source.block("else:"):
+            source.line(f"{place} = None" if nullable else f"raise_null({field.name!r})")
+
+    def array(self, element: Type, field: Field, place: str, nullable: bool) -> None:
+        source, count = self.source, self.source.name("n")
+        self.run("B" if self.flexible else "i", count)
+        self.flush()
+        if self.flexible:
+            with source.block(f"if {count} > 127:"):
+                source.line(f"{count}, p = read_varint(view, p - 1)")
+        with source.block(f"if {count}:" if self.flexible else f"if {count} >= 0:"):
+            if self.flexible:
+                source.line(f"{count} -= 1")
+            minimum = _element_bytes_min(element, self.version, flexible=self.flexible)
+            assert minimum, f"elements of {field.name} may be empty, so nothing bounds their count"
+            with source.block(f"if {count} * {minimum} > size - p:"):
+                source.line(f"raise_count({field.name!r}, {count})")
+            self.elements(element, field, place, count)
+        with source.block("else:"):
+            source.line(f"{place} = None" if nullable else f"raise_null({field.name!r})")
+
+    def elements(self, element: Type, field: Field, place: str, count: str) -> None:
+        source = self.source
+        if isinstance(element, Fixed) and element is not UUID:
+            unpackers = source.constant(_UNPACKERS[element.code], "U")
+            source.line(f"{place} = list({unpackers}[{count}](view, p))")
+            source.line(f"p += {count} * {element.size_bytes}")
+            return
+        values, value = source.name("l"), source.name("e")
+        source.line(f"{values} = {place} = []")
+        with source.block(f"for _ in range({count}):"):
+            match element:
+                case Nested(target=cls):
+                    self.struct(cls, value)
+                case _:
+                    self.field(Field(element, None, name=field.name), value)
+                    self.flush()
+            source.line(f"{values}.append({value})")
+
+    def nested(self, cls: Any, place: str, nullable: bool) -> None:
+        source, value = self.source, self.source.name("e")
+        if not nullable:
+            self.flush()
+            self.struct(cls, value)
+            source.line(f"{place} = {value}")
+            return
+        presence = source.name("n")
+        self.run("b", presence)
+        self.flush()
+        with source.block(f"if {presence} >= 0:"):
+            self.struct(cls, value)
+            source.line(f"{place} = {value}")
+        with source.block("else:"):
+            source.line(f"{place} = None")
+
+    def tags(self, tagged: list[Field], target: str) -> None:
+        source, count = self.source, self.source.name("t")
+        self.run("B", count)
+        self.flush()
+        with source.block(f"if {count}:"):
+            if not tagged:
+                source.line("p = skip_tags(view, p - 1)")
+                return
+            source.line(f"{count}, p = read_tag_count(view, p - 1)")
+            tag, end = source.name("tag"), source.name("end")
+            with source.block(f"for _ in range({count}):"):
+                source.line(f"{tag}, p, {end} = read_tag(view, p)")
+                for field in tagged:
+                    with source.block(f"if {tag} == {field.tag}:"):
+                        self.field(field, f"{target}.{field.name}")
+                        self.flush()
+                        with source.block(f"if p != {end}:"):
+                            source.line(f"raise_tag({field.name!r})")
+                source.line(f"p = {end}")
