@@ -1,0 +1,41 @@
+"""DescribeLogDirs: tools ask a broker for its log directories and the replicas in them.
+
+Version 4 adds the size of the volume, version 5 whether a directory is cordoned.
+"""
+
+from __future__ import annotations
+
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message, array, boolean, int16, int32, int64, string
+
+
+class DescribeLogDirsRequest(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
+    class DescribableLogDirTopic(Message):
+        topic: str = string()
+        partitions: list[int] = array(int32)
+
+    topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable=True)
+
+
+class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
+    class DescribeLogDirsResult(Message):
+        error_code: int = int16()
+        log_dir: str = string()
+        topics: list[DescribeLogDirsResponse.DescribeLogDirsTopic] = array("DescribeLogDirsTopic")
+        total_bytes: int = int64(since=4, default=-1, ignorable=True)
+        usable_bytes: int = int64(since=4, default=-1, ignorable=True)
+        is_cordoned: bool = boolean(since=5, ignorable=True)
+
+    class DescribeLogDirsTopic(Message):
+        name: str = string()
+        partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition] = array("DescribeLogDirsPartition")
+
+    class DescribeLogDirsPartition(Message):
+        partition_index: int = int32()
+        partition_size: int = int64()
+        offset_lag: int = int64()
+        is_future_key: bool = boolean()
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16(since=3, ignorable=True)
+    results: list[DescribeLogDirsResult] = array(DescribeLogDirsResult)
