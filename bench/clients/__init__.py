@@ -1,0 +1,26 @@
+"""The programs that put load on a broker, one module each, all behind `run(peer, workload, pace) -> Outcome`.
+
+The table here is what a workload may name as its client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.clients import idle, java, librdkafka, raw
+from bench.clients.outcome import ClientFailed, Outcome
+from bench.peers import Peer
+from bench.workloads import Pace, Workload
+
+CLIENTS: dict[str, Callable[[Peer, Workload, Pace], Outcome]] = {
+    "start-up": idle.start_up,
+    "idle": idle.idle,
+    "raw-produce": raw.produce,
+    "raw-fetch": raw.fetch,
+    "raw-e2e": raw.end_to_end,
+    "java-produce": java.produce,
+    "java-consume": java.consume,
+    "librdkafka-produce": librdkafka.produce,
+}
+
+__all__ = ["CLIENTS", "ClientFailed", "Outcome"]
