@@ -1,0 +1,205 @@
+"""Records become batches here, one queue for each partition, in bounded memory.
+
+Pure but for the futures inside the batches: time is an argument, nothing is sent. The producer appends, the sender
+takes what may go, settles it or gives it back; the rules that keep a partition's order are all in this module.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from typing import Final
+
+from barnabas.client.batch import Batch, Delivery, Entry, Identity
+from barnabas.client.errors import LostSequence, TimedOut
+from barnabas.model.errors import BarnabasError
+from barnabas.model.ids import NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
+
+SEQUENCE_MASK: Final = 0x7FFFFFFF  # sequence numbers wrap to 0 after 2^31 - 1
+
+
+class PartitionQueue:
+    """The batches of one partition: waiting, in flight, and those that must go again before anything else.
+
+    Rule 1: batches are numbered in the order in which they first leave.
+    Rule 2: while one must go again nothing newer leaves, and it leaves alone: the broker sees the sequence whole.
+    Rule 3: after a gap that nothing can fill the queue takes a new identity, once nothing is in flight.
+    """
+
+    __slots__ = (
+        "identity",
+        "in_flight",
+        "needs_identity",
+        "next_sequence",
+        "not_before",
+        "partition",
+        "retries",
+        "waiting",
+    )
+
+    def __init__(self, partition: TopicPartition, *, is_idempotent: bool) -> None:
+        self.partition = partition
+        self.waiting: deque[Batch] = deque()
+        self.in_flight: list[Batch] = []
+        self.retries: list[Batch] = []
+        self.identity = Identity()
+        self.next_sequence = 0
+        self.needs_identity = is_idempotent
+        self.not_before = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.waiting or self.in_flight or self.retries)
+
+    def sendable_at(self, *, linger: float, is_flushing: bool, batch_bytes: int) -> float | None:
+        """When the next batch may leave; None if that depends on something else than time."""
+        if self.retries or self.needs_identity:
+            if self.in_flight or not (self.retries or self.waiting):
+                return None
+            return self.not_before
+        if not self.waiting:
+            return None
+        first = self.waiting[0]
+        if is_flushing or len(self.waiting) > 1 or first.size_bytes >= batch_bytes or first.attempts:
+            return self.not_before
+        return max(self.not_before, first.opened_at + linger)
+
+    def take(self) -> Batch:
+        """The next batch, numbered, now in flight."""
+        if self.retries:
+            batch = self.retries.pop(0)
+        else:
+            batch = self.waiting.popleft()
+            if self.identity.producer_id != NO_PRODUCER_ID:
+                batch.number(self.identity, self.next_sequence)
+                self.next_sequence = (self.next_sequence + len(batch.records)) & SEQUENCE_MASK
+        batch.attempts += 1
+        self.in_flight.append(batch)
+        return batch
+
+    def give_back(self, batch: Batch, *, not_before: float) -> None:
+        """It must go again, before all that are newer."""
+        self.in_flight.remove(batch)
+        insort(self.retries, batch, key=_rank)
+        self.not_before = max(self.not_before, not_before)
+
+    def replace(self, batch: Batch, halves: tuple[Batch, Batch]) -> None:
+        self.in_flight.remove(batch)
+        for half in halves:
+            insort(self.retries, half, key=_rank)
+
+    def settle(self, batch: Batch, *, is_written: bool) -> None:
+        """It is done with. If it was not written, the sequence has a gap, unless it was the last one of it."""
+        self.in_flight.remove(batch)
+        if is_written or batch.base_sequence == NO_SEQUENCE:
+            return
+        is_last = not (self.in_flight or self.retries)
+        if is_last and not batch.is_doubtful and batch.identity == self.identity:
+            self.next_sequence = batch.base_sequence
+        else:
+            self.needs_identity = True
+
+    def is_first(self, batch: Batch) -> bool:
+        """Nothing older is unsettled."""
+        return all(other.rank >= batch.rank for other in (*self.in_flight, *self.retries))
+
+    def adopt(self, identity: Identity) -> list[Batch]:
+        """Start a new sequence. Answers with the batches that cannot be part of it: they may be written already."""
+        assert not self.in_flight
+        lost = [batch for batch in self.retries if batch.is_doubtful]
+        kept = [batch for batch in self.retries if not batch.is_doubtful]
+        for batch in kept:
+            batch.number(Identity(), NO_SEQUENCE)
+        self.waiting.extendleft(reversed(kept))
+        self.retries.clear()
+        self.identity, self.next_sequence, self.needs_identity = identity, 0, False
+        return lost
+
+    def expired(self, now: float) -> list[Batch]:
+        """Batches whose time is up; those in flight get an answer first."""
+        gone = [batch for batch in (*self.retries, *self.waiting) if batch.deadline <= now]
+        for batch in gone:
+            if batch in self.retries:
+                self.retries.remove(batch)
+                self.needs_identity = self.needs_identity or batch.base_sequence != NO_SEQUENCE
+            else:
+                self.waiting.remove(batch)
+        return gone
+
+
+class Accumulator:
+    def __init__(
+        self,
+        *,
+        batch_bytes: int,
+        linger: float,
+        delivery_timeout: float,
+        memory_bytes_max: int,
+        is_idempotent: bool,
+    ) -> None:
+        self.queues: dict[TopicPartition, PartitionQueue] = {}  # in the order in which they first got a record
+        self.used_bytes = 0
+        self.flushes = 0  # how many wait for everything to leave
+        self.failure: BarnabasError | None = None  # the first one that nobody waited for
+        self._batch_bytes = batch_bytes
+        self._linger = linger
+        self._delivery_timeout = delivery_timeout
+        self._memory_bytes_max = memory_bytes_max
+        self._is_idempotent = is_idempotent
+        self._unsettled: dict[Batch, None] = {}
+        self._next_order = 0
+
+    def has_room(self, size_bytes: int) -> bool:
+        """A record larger than the whole memory is let in alone."""
+        return self.used_bytes + size_bytes <= self._memory_bytes_max or not self._unsettled
+
+    def append(self, partition: TopicPartition, entry: Entry, size_bytes: int, *, now: float) -> tuple[Delivery, bool]:
+        """The record's promise, and whether the sender has a reason to look."""
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
+        self.used_bytes += size_bytes
+        batch = queue.waiting[-1] if queue.waiting else None
+        if batch is not None and not batch.attempts and batch.size_bytes + size_bytes <= self._batch_bytes:
+            return batch.append(entry, size_bytes), False
+        self._next_order += 1
+        batch = Batch(partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
+        self._unsettled[batch] = None
+        queue.waiting.append(batch)
+        return batch.append(entry, size_bytes), True
+
+    @property
+    def unsettled(self) -> list[Batch]:
+        return list(self._unsettled)
+
+    def sendable_at(self, queue: PartitionQueue) -> float | None:
+        return queue.sendable_at(linger=self._linger, is_flushing=self.flushes > 0, batch_bytes=self._batch_bytes)
+
+    def settled(self, batch: Batch) -> None:
+        """Forget a batch whose records were delivered or have failed."""
+        del self._unsettled[batch]
+        self.used_bytes -= batch.records_bytes
+        if batch.error is not None and not batch.is_watched and self.failure is None:
+            self.failure = batch.error
+
+    def split(self, queue: PartitionQueue, batch: Batch) -> None:
+        halves = batch.split()
+        queue.replace(batch, halves)
+        del self._unsettled[batch]
+        for half in halves:
+            self._unsettled[half] = None
+
+    def expire(self, now: float) -> None:
+        for queue in self.queues.values():
+            for batch in queue.expired(now):
+                batch.fail(TimedOut(f"{batch.partition}: not delivered within {self._delivery_timeout:g} s"))
+                self.settled(batch)
+
+    def adopt(self, queue: PartitionQueue, identity: Identity) -> None:
+        for batch in queue.adopt(identity):
+            batch.fail(LostSequence(f"{batch.partition}: the batch may have been written; an earlier one failed"))
+            self.settled(batch)
+
+
+def _rank(batch: Batch) -> tuple[int, int]:
+    return batch.rank

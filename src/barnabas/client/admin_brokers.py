@@ -1,0 +1,65 @@
+"""The cluster, its brokers and their disks as the admin client sees them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.client.admin_door import AdminDoor, problem
+from barnabas.client.metadata import Broker
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+
+class ClusterDescription(NamedTuple):
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[Broker, ...]
+
+
+class ReplicaOnDisk(NamedTuple):
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+class LogDirectory(NamedTuple):
+    path: str
+    error: ApiError | None
+    total_bytes: int  # -1 if the broker does not say
+    usable_bytes: int
+    replicas: dict[TopicPartition, ReplicaOnDisk]
+
+
+class BrokerAdmin(AdminDoor):
+    async def describe_cluster(self) -> ClusterDescription:
+        answer = await self._broker(None, DescribeClusterRequest(), DescribeClusterResponse)
+        error = problem(answer.error_code, answer.error_message, about="the cluster")
+        if error is not None:
+            raise error
+        brokers = tuple(sorted(Broker(entry.broker_id, entry.host, entry.port, entry.rack) for entry in answer.brokers))
+        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+
+    async def describe_log_dirs(self, broker: int) -> tuple[LogDirectory, ...]:
+        """Every directory of a broker with the replicas that it holds."""
+        answer = await self._broker(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+        error = problem(answer.error_code, None, about=f"broker {broker}")
+        if error is not None:
+            raise error
+        return tuple(
+            LogDirectory(
+                result.log_dir,
+                problem(result.error_code, None, about=result.log_dir),
+                result.total_bytes,
+                result.usable_bytes,
+                {
+                    TopicPartition(topic.name, part.partition_index): ReplicaOnDisk(
+                        part.partition_size, part.offset_lag, part.is_future_key
+                    )
+                    for topic in result.topics
+                    for part in topic.partitions
+                },
+            )
+            for result in answer.results
+        )

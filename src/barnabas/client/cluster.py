@@ -1,0 +1,253 @@
+"""A client's way into a cluster: whom to ask, what is known of it, and when to ask again.
+
+Metadata is asked for once and kept until an error says that it changed or it grows old. Producers, consumers and the
+admin client share one cluster or have their own; bytes and connections are ``connections.py``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Self, TypeVar
+
+from barnabas.client.backoff import Backoff
+from barnabas.client.connections import Connection, retrieved
+from barnabas.client.errors import ClusterUnreachable, TimedOut
+from barnabas.client.metadata import ClusterMetadata, TopicMetadata
+from barnabas.client.settings import Settings, address_of
+from barnabas.client.versions import NO_LIMIT
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError, error_of
+from barnabas.model.ids import NO_BROKER, TopicPartition
+from barnabas.transport.channel import PeerGone
+from barnabas.wire.message import Message
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.world.world import World
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+MAIN_LANE: Final = "main"
+BOOTSTRAP_ID: Final = -2  # configured addresses count down from here: nobody knows their real ids yet
+
+
+class Cluster:
+    def __init__(self, settings: Settings, *, world: World | None = None) -> None:
+        self.settings = settings
+        self.world = world or _real_world()
+        self.metadata = ClusterMetadata()
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._wanted: set[str] = set()
+        self._is_stale = True
+        self._fresh_until = 0.0
+        self._refreshing: asyncio.Task[None] | None = None
+        self._turn = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Reach the cluster once, or say at once why not; everything else dials by itself when needed."""
+        await self.refresh()
+
+    async def close(self) -> None:
+        if self._refreshing is not None and not self._refreshing.done():
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+
+    # --- whom to ask ----------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        broker: int,
+        message: Message,
+        response: type[R],
+        *,
+        lane: str = MAIN_LANE,
+        timeout_ms: int | None = None,
+        version_max: int = NO_LIMIT,
+    ) -> R:
+        """Ask one broker once."""
+        connection = self.connection(broker, lane)
+        return await connection.call(message, response, timeout_ms=timeout_ms, version_max=version_max)
+
+    async def call_any(self, message: Message, response: type[R], *, timeout_ms: int | None = None) -> R:
+        """Ask whoever answers, those with an open connection first; the configured addresses come last."""
+        reasons: list[str] = []
+        for broker in self._candidates():
+            try:
+                return await self.call(broker, message, response, timeout_ms=timeout_ms)
+            except (PeerGone, TimedOut) as error:
+                reasons.append(str(error))
+        raise ClusterUnreachable(reasons)
+
+    async def call_controller(self, message: Message, response: type[R], *, timeout_ms: int | None = None) -> R:
+        """Ask the controller, or the broker that stands for it."""
+        if self._is_stale or self.metadata.controller_id not in self.metadata.brokers:
+            await self.refresh()
+        controller_id = self.metadata.controller_id
+        if controller_id not in self.metadata.brokers:
+            raise ApiError(errors.COORDINATOR_NOT_AVAILABLE, "The cluster has no controller at the moment.")
+        return await self.call(controller_id, message, response, timeout_ms=timeout_ms)
+
+    def connection(self, broker: int, lane: str = MAIN_LANE) -> Connection:
+        connection = self._connections.get((broker, lane))
+        if connection is None:
+            host, port = self._address(broker)
+            connection = Connection(host, port, settings=self.settings, entropy=self.world.entropy)
+            self._connections[broker, lane] = connection
+        return connection
+
+    def _address(self, broker: int) -> tuple[str, int]:
+        if broker <= BOOTSTRAP_ID:
+            return address_of(self.settings.bootstrap_servers[BOOTSTRAP_ID - broker])
+        known = self.metadata.brokers.get(broker)
+        if known is None:
+            raise ApiError(errors.LEADER_NOT_AVAILABLE, f"Broker {broker} is not in the cluster at the moment.")
+        return known.host, known.port
+
+    def _candidates(self) -> list[int]:
+        known = sorted(self.metadata.brokers)
+        self._turn += 1
+        turn = self._turn % len(known) if known else 0
+        known = known[turn:] + known[:turn]
+        known.sort(key=lambda broker: not self._is_connected(broker))
+        return known + [BOOTSTRAP_ID - index for index in range(len(self.settings.bootstrap_servers))]
+
+    def _is_connected(self, broker: int) -> bool:
+        connection = self._connections.get((broker, MAIN_LANE))
+        return connection is not None and connection.is_open
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    def invalidate(self) -> None:
+        """An answer said that the picture is out of date."""
+        self._is_stale = True
+
+    async def topic(self, name: str, *, auto_create: bool = False, timeout_ms: int | None = None) -> TopicMetadata:
+        """What is known of a topic; asks until the cluster knows it and every partition has been led."""
+        known = self.known_topic(name)
+        if known is not None:
+            return known
+        self._wanted.add(name)
+
+        async def ask() -> TopicMetadata:
+            await self.refresh(auto_create=auto_create)
+            topic = self.metadata.topics.get(name)
+            if topic is None:
+                raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+            if not topic.is_usable:
+                raise ApiError(topic.error, _why(topic))
+            return topic
+
+        return await self.retrying(ask, timeout_ms=timeout_ms)
+
+    def known_topic(self, name: str) -> TopicMetadata | None:
+        """What is known of a topic without asking; None if that would be out of date."""
+        topic = self.metadata.topics.get(name)
+        if topic is None or not topic.is_usable or self._is_stale or self._has_aged():
+            return None
+        return topic
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        """The leader as far as known; None means ask for the topic again."""
+        topic = self.known_topic(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return None
+        leader = topic.partitions[partition.partition].leader
+        return leader if leader != NO_BROKER and leader in self.metadata.brokers else None
+
+    async def all_topics(self) -> tuple[TopicMetadata, ...]:
+        """Every topic of the cluster, asked for now."""
+        response = await self.call_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse)
+        self._learn(response)
+        return tuple(sorted(ClusterMetadata().updated(response).topics.values()))
+
+    async def refresh(self, *, auto_create: bool = False) -> None:
+        """Ask for the cluster and the topics in use; those who ask while an answer is under way share it."""
+        running = self._refreshing
+        if running is not None and not running.done():
+            await asyncio.shield(running)
+            if not auto_create and not self._is_stale and self._wanted <= self.metadata.topics.keys():
+                return
+        task = asyncio.get_running_loop().create_task(self._ask(auto_create=auto_create), name="metadata")
+        task.add_done_callback(retrieved)
+        self._refreshing = task
+        await asyncio.shield(task)
+
+    async def _ask(self, *, auto_create: bool) -> None:
+        wanted = sorted(self._wanted)
+        response = await self.call_any(
+            MetadataRequest(
+                topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in wanted],
+                allow_auto_topic_creation=auto_create,
+            ),
+            MetadataResponse,
+        )
+        if response.error_code != errors.NONE.code:
+            raise ApiError(error_of(response.error_code))
+        self._learn(response)
+        self._is_stale = False
+        self._fresh_until = asyncio.get_running_loop().time() + self.settings.metadata_max_age_ms / 1000
+
+    def _learn(self, response: MetadataResponse) -> None:
+        self.metadata = self.metadata.updated(response)
+        for key, connection in list(self._connections.items()):
+            broker = self.metadata.brokers.get(key[0])
+            if key[0] > BOOTSTRAP_ID and (broker is None or (broker.host, broker.port) != _end(connection)):
+                connection.drop()
+                del self._connections[key]
+
+    def _has_aged(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._fresh_until
+
+    # --- when to ask again ----------------------------------------------------------------------------------------
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self.world.entropy)
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
+        """Call until it succeeds, fails for good, or the time is up; then the last reason is what is raised."""
+        loop = asyncio.get_running_loop()
+        timeout_ms = self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = loop.time() + timeout_ms / 1000
+        backoff = self.backoff()
+        while True:
+            try:
+                return await attempt()
+            except BarnabasError as error:
+                if not error.retriable:
+                    raise
+                self.invalidate()
+                pause = backoff.next_ms() / 1000
+                if loop.time() + pause >= deadline:
+                    raise
+            await asyncio.sleep(pause)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """These topics are no longer of interest, or are known to be gone."""
+        for topic in topics:
+            self._wanted.discard(topic)
+            self.metadata = self.metadata.without(topic)
+
+
+def _end(connection: Connection) -> tuple[str, int]:
+    return connection.host, connection.port
+
+
+def _why(topic: TopicMetadata) -> str:
+    if topic.error is errors.UNKNOWN_TOPIC_OR_PARTITION:
+        return f"There is no topic {topic.name!r}."
+    return f"Topic {topic.name!r}: {topic.error.text}"
+
+
+def _real_world() -> World:
+    from barnabas.world.real import real_world
+
+    return real_world()

@@ -1,0 +1,172 @@
+"""One lane to one broker: dialled when needed, dialled again after a pause, versions agreed on first.
+
+A request that blocks its connection (a long poll) takes another lane than those that must not wait behind it. Which
+broker to ask and whether to ask again is decided in ``cluster.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+from barnabas import __version__
+from barnabas.client.backoff import Backoff
+from barnabas.client.errors import TimedOut
+from barnabas.client.settings import Settings
+from barnabas.client.versions import NO_LIMIT, ApiRanges, fallback_version
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError, error_of
+from barnabas.transport.channel import Channel, PeerGone, Unreachable
+from barnabas.wire.message import Message
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.world.entropy import Entropy
+
+R = TypeVar("R", bound=Message)
+
+SOFTWARE_NAME: Final = "barnabas"
+NEGOTIATIONS_MAX: Final = 2
+CLOSE_SECONDS_MAX: Final = 1.0
+
+
+class Connection:
+    def __init__(self, host: str, port: int, *, settings: Settings, entropy: Entropy) -> None:
+        self.host = host
+        self.port = port
+        self.ranges = ApiRanges({})
+        self._settings = settings
+        self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, entropy)
+        self._channel: Channel | None = None
+        self._opening: asyncio.Task[Channel] | None = None
+        self._dial_not_before = 0.0  # on the loop's clock
+        self._quiet_until = 0.0  # the broker asked us to keep quiet (KIP-219)
+        self._is_closed = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._channel is not None and self._channel.is_open
+
+    @property
+    def in_flight(self) -> int:
+        return self._channel.in_flight if self._channel is not None else 0
+
+    async def open(self) -> Channel:
+        """The open channel, dialled if need be; all who wait share one attempt."""
+        while True:
+            if self._is_closed:
+                raise PeerGone(f"{self.host}:{self.port}: the client was closed")
+            if self._channel is not None and self._channel.is_open:
+                return self._channel
+            if self._opening is None or self._opening.done():
+                name = f"dial:{self.host}:{self.port}"
+                self._opening = asyncio.get_running_loop().create_task(self._dial(), name=name)
+                self._opening.add_done_callback(retrieved)
+            opening = self._opening
+            try:
+                channel = await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                if not opening.cancelled():
+                    raise
+                raise PeerGone(f"{self.host}:{self.port}: the client was closed") from None
+            if channel.is_open:
+                return channel
+
+    async def call(
+        self, message: Message, response: type[R], *, timeout_ms: int | None = None, version_max: int = NO_LIMIT
+    ) -> R:
+        """One attempt: the answer in the highest common version, or why there is none."""
+        loop = asyncio.get_running_loop()
+        timeout_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                channel = await self.open()
+                version = self.ranges.highest_common(type(message), version_max=version_max)
+                await self.wait_out_throttle()
+                answer = await channel.send(message, version)
+        except TimeoutError:
+            self.drop()
+            name = type(message).__name__
+            raise TimedOut(f"{self.host}:{self.port} did not answer {name} within {timeout_ms} ms") from None
+        assert isinstance(answer, response)
+        self.heed_throttle(getattr(answer, "throttle_time_ms", 0), now=loop.time())
+        return answer
+
+    async def cast(self, message: Message, *, version_max: int = NO_LIMIT) -> None:
+        """Send a request that has no answer."""
+        channel = await self.open()
+        version = self.ranges.highest_common(type(message), version_max=version_max)
+        await channel.send_silent(message, version)
+
+    def heed_throttle(self, throttle_time_ms: int, *, now: float) -> None:
+        if throttle_time_ms > 0:
+            self._quiet_until = max(self._quiet_until, now + throttle_time_ms / 1000)
+
+    async def wait_out_throttle(self) -> None:
+        pause = self._quiet_until - asyncio.get_running_loop().time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+
+    def drop(self) -> None:
+        """Give the channel up, because its peer no longer answers; the next call dials again."""
+        if self._channel is not None:
+            self._channel.close()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._channel is not None:
+            self._channel.close()
+            # What was written still leaves, unless the peer has stopped reading.
+            await asyncio.wait([self._channel.closed], timeout=CLOSE_SECONDS_MAX)
+            self._channel.abort()
+
+    async def _dial(self) -> Channel:
+        loop = asyncio.get_running_loop()
+        pause = self._dial_not_before - loop.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        settings = self._settings
+        try:
+            async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
+                self._channel = await Channel.connect(
+                    self.host,
+                    self.port,
+                    client_id=settings.client_id,
+                    frame_bytes_max=settings.receive_frame_max_bytes,
+                )
+            async with asyncio.timeout(settings.request_timeout_ms / 1000):
+                self.ranges = await _agree(self._channel)
+        except TimeoutError:
+            self._postpone(loop.time())
+            raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
+        except BarnabasError:
+            self._postpone(loop.time())
+            raise
+        self._backoff.reset()
+        return self._channel
+
+    def _postpone(self, now: float) -> None:
+        self.drop()
+        self._dial_not_before = now + self._backoff.next_ms() / 1000
+
+
+async def _agree(channel: Channel) -> ApiRanges:
+    """Ask for the broker's versions with our newest; one that does not know it says what it knows (KIP-511)."""
+    version = ApiVersionsRequest.versions[-1]
+    for _ in range(NEGOTIATIONS_MAX):
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+        answer = await channel.send(request, version)
+        assert isinstance(answer, ApiVersionsResponse)
+        if answer.error_code == errors.NONE.code:
+            return ApiRanges.of(answer)
+        if answer.error_code != errors.UNSUPPORTED_VERSION.code:
+            raise ApiError(error_of(answer.error_code), f"{channel.host}:{channel.port} refused to talk to us.")
+        version = fallback_version(answer)
+    raise ApiError(errors.UNSUPPORTED_VERSION, f"{channel.host}:{channel.port} refused to say what it speaks.")
+
+
+def retrieved(task: asyncio.Task[Any]) -> None:
+    """A task that several wait for may fail when none of them waits any more; that is no accident to report."""
+    if not task.cancelled():
+        task.exception()

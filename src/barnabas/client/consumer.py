@@ -1,0 +1,173 @@
+"""Reads records of the partitions that it is told to read, from where it is told to, one by one or many at a time.
+
+Positions are the cursors', requests the fetcher's. Nothing is committed anywhere: whoever assigns partitions by hand
+keeps the offsets himself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.cursor import ConsumerRecord, Cursor
+from barnabas.client.fetcher import Fetcher
+from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
+from barnabas.client.settings import ConsumerSettings
+from barnabas.model.ids import TopicPartition
+from barnabas.world.world import World
+
+__all__ = ["Consumer", "ConsumerRecord"]
+
+
+class Consumer:
+    """Used as ``async with Consumer(settings) as consumer: await consumer.assign(...)``, then ``async for``."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings | None = None,
+        *,
+        cluster: Cluster | None = None,
+        world: World | None = None,
+    ) -> None:
+        self.settings = settings or ConsumerSettings()
+        self.cluster = cluster or Cluster(self.settings, world=world)
+        self._owns_cluster = cluster is None
+        self._cursors: dict[TopicPartition, Cursor] = {}
+        self._fetcher: Fetcher | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._ready: list[ConsumerRecord] = []  # taken but not handed out by the iterator, last one first
+        self._turn = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def assign(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Start],
+        *,
+        ends: Mapping[TopicPartition, int] | None = None,
+        until_end: bool = False,
+    ) -> None:
+        """Read these partitions and no others, each from its start, or from the earliest record.
+
+        With ``ends``, or ``until_end`` for where the partitions end now, reading stops there.
+        """
+        starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, EARLIEST)
+        stops = dict(ends or {})
+        if until_end:
+            latest = dict.fromkeys(sorted(set(starts) - set(stops)), LATEST_TIMESTAMP)
+            listed = await list_offsets(self.cluster, latest, isolation_level=self.settings.isolation_level)
+            stops |= {place: entry.offset for place, entry in listed.items()}
+        offsets = await resolve(self.cluster, starts, isolation_level=self.settings.isolation_level)
+        cursors = {place: Cursor(place, self.settings) for place in sorted(starts)}
+        for place, cursor in cursors.items():
+            cursor.seek(offsets[place])
+            cursor.end_offset = stops.get(place)
+        self._cursors.clear()
+        self._cursors.update(cursors)
+        self._ready.clear()
+        self._started().wake()
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return list(self._cursors)
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that will be handed out."""
+        ahead = [record.offset for record in self._ready if (record.topic, record.partition) == partition]
+        return min(ahead, default=self._cursors[partition].position)
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """Where the partition ended at the last fetch; -1 before the first one."""
+        return self._cursors[partition].high_watermark
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._cursors[partition].seek(offset)
+        self._ready = [record for record in self._ready if (record.topic, record.partition) != partition]
+        self._started().wake()
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self._cursors[partition].is_paused = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self._cursors[partition].is_paused = False
+        self._started().wake()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Everything up to the ends was taken; never true without ends."""
+        return all(cursor.is_at_end for cursor in self._cursors.values())
+
+    async def poll(self, *, count_max: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
+        """Records as soon as there are some; none when the time is up or every end is reached."""
+        count_max = count_max or self.settings.max_poll_records
+        fetcher = self._started()
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while not (records := self._take(count_max)):
+                    if self.is_at_end:
+                        return []
+                    await self._wait_for_news(fetcher)
+        except TimeoutError:
+            return []
+        fetcher.wake()
+        return records
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        if not self._ready:
+            records = await self.poll()
+            if not records:
+                raise StopAsyncIteration
+            records.reverse()
+            self._ready = records
+        return self._ready.pop()
+
+    async def close(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        if self._owns_cluster:
+            await self.cluster.close()
+
+    def _take(self, count_max: int) -> list[ConsumerRecord]:
+        """From one partition after the other, and not always from the same one first."""
+        assert self._fetcher is not None
+        self._fetcher.news.clear()
+        cursors = list(self._cursors.values())
+        self._turn += 1
+        turn = self._turn % len(cursors) if cursors else 0
+        taken: list[ConsumerRecord] = []
+        for cursor in cursors[turn:] + cursors[:turn]:
+            if not cursor.is_paused:
+                taken += cursor.take(count_max - len(taken))
+            if cursor.error is not None and not taken:
+                error, cursor.error = cursor.error, None
+                raise error
+            if len(taken) >= count_max:
+                break
+        return taken
+
+    async def _wait_for_news(self, fetcher: Fetcher) -> None:
+        fetcher.wake()
+        await fetcher.news.wait()
+        assert self._running is not None
+        if self._running.done():
+            self._running.result()
+
+    def _started(self) -> Fetcher:
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self.cluster, self.settings, self._cursors)
+            self._running = asyncio.get_running_loop().create_task(self._fetcher.run(), name="consumer")
+            self._running.add_done_callback(lambda _: fetcher.news.set())
+        fetcher = self._fetcher
+        return fetcher

@@ -1,0 +1,167 @@
+"""One partition being read: how far it was read, what was fetched ahead, and what a chunk's records are.
+
+No requests here: the fetcher adds chunks, the consumer takes records out of them, batch by batch, so that nothing is
+decoded before somebody wants it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.client.isolation import Visibility
+from barnabas.client.settings import ConsumerSettings
+from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
+from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.wire.batch import BatchHeader, crc_matches, iterate
+from barnabas.wire.records import Record, decode_batch
+from barnabas.world.disk import Buffer
+
+
+class ConsumerRecord(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Chunk:
+    """What one fetch brought for a partition."""
+
+    __slots__ = ("_batches", "_buffer", "_visibility", "size_bytes")
+
+    def __init__(self, buffer: Buffer, visibility: Visibility) -> None:
+        self._buffer = buffer
+        self._batches = iterate(buffer)
+        self._visibility = visibility
+        self.size_bytes = len(buffer)
+
+    def next(self, partition: TopicPartition, settings: ConsumerSettings) -> tuple[BatchHeader, list[Record]] | None:
+        """The next batch with the records that may be seen; None at the end of the chunk."""
+        found = next(self._batches, None)
+        if found is None:
+            return None
+        position, header = found
+        if settings.check_crcs and not crc_matches(self._buffer, position, header):
+            raise CorruptBatch(f"{partition}: the batch at offset {header.base_offset} fails its checksum")
+        if self._visibility.shows(header):
+            return header, decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes)
+        if header.is_control:
+            for record in decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes):
+                self._visibility.marker(header, record)
+        return header, []
+
+
+class Cursor:
+    __slots__ = (
+        "_chunks",
+        "_next_offset",
+        "_ready",
+        "_settings",
+        "end_offset",
+        "error",
+        "fetch_offset",
+        "high_watermark",
+        "is_paused",
+        "last_stable_offset",
+        "log_start_offset",
+        "not_before",
+        "partition",
+        "position",
+        "seeks",
+    )
+
+    def __init__(self, partition: TopicPartition, settings: ConsumerSettings) -> None:
+        self.partition = partition
+        self.position = NO_OFFSET  # of the next record to hand out; NO_OFFSET until the start is resolved
+        self.fetch_offset = NO_OFFSET  # of the next record to ask for
+        self.end_offset: int | None = None  # where reading stops, if it does
+        self.high_watermark = NO_OFFSET
+        self.last_stable_offset = NO_OFFSET
+        self.log_start_offset = NO_OFFSET
+        self.is_paused = False
+        self.not_before = 0.0
+        self.error: BarnabasError | None = None  # raised by the next poll
+        self.seeks = 0  # an answer to a fetch from before the last seek is thrown away
+        self._settings = settings
+        self._chunks: deque[Chunk] = deque()
+        self._ready: Iterator[Record] | None = None
+        self._next_offset = NO_OFFSET  # behind the batch that is being handed out
+
+    def seek(self, offset: int) -> None:
+        self.position = self.fetch_offset = offset
+        self.error = None
+        self.seeks += 1
+        self._chunks.clear()
+        self._ready = None
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.end_offset is not None and self.position >= self.end_offset
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(chunk.size_bytes for chunk in self._chunks)
+
+    def wants_fetch(self, now: float) -> bool:
+        """One chunk ahead of the one that is being read."""
+        if self.position == NO_OFFSET or self.is_paused or self.error is not None or now < self.not_before:
+            return False
+        if self.end_offset is not None and self.fetch_offset >= self.end_offset:
+            return False
+        return len(self._chunks) < 2
+
+    def add(self, chunk: Chunk, *, next_offset: int) -> None:
+        self._chunks.append(chunk)
+        self.fetch_offset = next_offset
+
+    def take(self, count_max: int) -> list[ConsumerRecord]:
+        """Records in order, as far as they are here; the position moves behind them."""
+        taken: list[ConsumerRecord] = []
+        topic, partition = self.partition
+        while len(taken) < count_max and not self.is_at_end:
+            if self._ready is not None:
+                for record in self._ready:
+                    if self.end_offset is not None and record.offset >= self.end_offset:
+                        self.position = self.end_offset
+                        return taken
+                    self.position = record.offset + 1
+                    taken.append(ConsumerRecord(topic, partition, *record))
+                    if len(taken) == count_max:
+                        return taken
+                # Compaction may have removed the batch's last records; their offsets are behind us all the same.
+                self._ready = None
+                self.position = max(self.position, self._next_offset)
+                continue
+            if not self._advance():
+                break
+        return taken
+
+    def _advance(self) -> bool:
+        """Open the next batch. An empty or hidden one moves the position too: its offsets are taken."""
+        while self._chunks:
+            try:
+                found = self._chunks[0].next(self.partition, self._settings)
+            except Malformed as error:
+                # Whoever goes on after this error asks for the same batch again: nothing is skipped in silence.
+                self.seek(self.position)
+                self.error = error
+                return False
+            if found is None:
+                self._chunks.popleft()
+                continue
+            header, records = found
+            start = self.position
+            fresh = [record for record in records if record.offset >= start] if header.base_offset < start else records
+            if fresh:
+                self._ready = iter(fresh)
+                self._next_offset = header.next_offset
+                return True
+            self.position = max(start, header.next_offset)
+            if self.is_at_end:
+                return False
+        return False

@@ -1,0 +1,43 @@
+"""What goes wrong between a client and a cluster that no broker has a code for.
+
+Each says by ``retriable`` whether the same call may succeed later, like every error of Barnabas. What a broker
+answers is an :class:`~barnabas.model.errors.ApiError`; a lost connection is ``transport.channel.PeerGone``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.model.errors import BarnabasError
+
+
+class TimedOut(BarnabasError):
+    """No answer came in time; whether the request was carried out is not known."""
+
+    retriable = True
+
+
+class ClusterUnreachable(BarnabasError):
+    """None of the known or configured brokers could be talked to; ``reasons`` has one sentence for each."""
+
+    retriable = True
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = tuple(reasons)
+
+
+class RecordTooLarge(BarnabasError):
+    """One record alone is larger than max.request.size or buffer.memory allows."""
+
+
+class ProducerClosed(BarnabasError):
+    """The producer was closed, so the record was not sent."""
+
+
+class LostSequence(BarnabasError):
+    """A batch may have been written, but an earlier one failed for good, so it cannot be sent again without doubt."""
+
+
+class OffsetGone(BarnabasError):
+    """The position is outside of the log and auto.offset.reset is none."""

@@ -1,0 +1,68 @@
+"""Which partition a record goes to: murmur2 of the key as Java's client has it, otherwise one partition for a while.
+
+Pure but for the entropy that picks where a keyless run goes next. Any function of the same shape may take the place
+of :func:`of_key`; the producer asks :class:`Sticky` only for records without a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final, TypeAlias
+
+from barnabas.world.entropy import Entropy
+
+Partitioner: TypeAlias = Callable[[str, bytes, int], int]  # topic, key, partition count -> partition
+
+_SEED: Final = 0x9747B28C
+_MULTIPLIER: Final = 0x5BD1E995
+_SHIFT: Final = 24
+_MASK: Final = 0xFFFFFFFF
+_words: Final = Struct("<I").iter_unpack
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit hash that Java's client uses, as an unsigned number."""
+    size = len(data)
+    whole = size & ~3
+    digest = _SEED ^ size
+    for (word,) in _words(data[:whole]):
+        word = word * _MULTIPLIER & _MASK
+        word ^= word >> _SHIFT
+        word = word * _MULTIPLIER & _MASK
+        digest = (digest * _MULTIPLIER & _MASK) ^ word
+    tail = size - whole
+    if tail:
+        digest ^= int.from_bytes(data[whole:], "little")
+        digest = digest * _MULTIPLIER & _MASK
+    digest ^= digest >> 13
+    digest = digest * _MULTIPLIER & _MASK
+    return digest ^ (digest >> 15)
+
+
+def of_key(topic: str, key: bytes, partition_count: int) -> int:
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class Sticky:
+    """Records without a key stay with a partition until it got a batch's worth, then move on (KIP-794)."""
+
+    __slots__ = ("_batch_bytes", "_chosen", "_entropy", "_filled_bytes")
+
+    def __init__(self, entropy: Entropy, *, batch_bytes: int) -> None:
+        self._entropy = entropy
+        self._batch_bytes = batch_bytes
+        self._chosen: dict[str, int] = {}
+        self._filled_bytes: dict[str, int] = {}
+
+    def choose(self, topic: str, partitions: Sequence[int], *, size_bytes: int) -> int:
+        """One of the partitions that have a leader; ``size_bytes`` is what the record adds to it."""
+        filled = self._filled_bytes.get(topic, 0)
+        chosen = self._chosen.get(topic)
+        if chosen is None or filled >= self._batch_bytes or chosen not in partitions:
+            others = [partition for partition in partitions if partition != chosen] or partitions
+            chosen = others[self._entropy.below(len(others))]
+            self._chosen[topic] = chosen
+            filled = 0
+        self._filled_bytes[topic] = filled + size_bytes
+        return chosen

@@ -1,0 +1,175 @@
+"""Sends records: batched, compressed, retried without doubling or reordering them, acknowledged one by one.
+
+``send`` waits until the record is where ``acks`` wants it; ``send_soon`` only until there is room for it, so that many
+can be under way. Batches are the accumulator's, requests the sender's, the choice of a partition the partitioner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Self
+
+from barnabas.client.accumulator import Accumulator
+from barnabas.client.batch import Delivery, Headers, RecordMetadata, size_of
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ProducerClosed, RecordTooLarge, TimedOut
+from barnabas.client.metadata import TopicMetadata
+from barnabas.client.partitioner import Partitioner, Sticky, of_key
+from barnabas.client.sender import Sender
+from barnabas.client.settings import ProducerSettings
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+from barnabas.world.world import World
+
+__all__ = ["Delivery", "Producer", "RecordMetadata"]
+
+
+class Producer:
+    """Used as ``async with Producer(settings) as producer``; leaving the block flushes."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings | None = None,
+        *,
+        cluster: Cluster | None = None,
+        partitioner: Partitioner = of_key,
+        world: World | None = None,
+    ) -> None:
+        self.settings = settings or ProducerSettings()
+        self.cluster = cluster or Cluster(self.settings, world=world)
+        self._owns_cluster = cluster is None
+        self._clock = self.cluster.world.clock
+        self._partitioner = partitioner
+        self._sticky = Sticky(self.cluster.world.entropy, batch_bytes=self.settings.batch_size)
+        self._accumulator = Accumulator(
+            batch_bytes=self.settings.batch_size,
+            linger=self.settings.linger_ms / 1000,
+            delivery_timeout=self.settings.delivery_timeout_ms / 1000,
+            memory_bytes_max=self.settings.buffer_memory,
+            is_idempotent=self.settings.enable_idempotence,
+        )
+        self._sender: Sender | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self.close(flush=kind is None)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Headers | Mapping[str, bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is acknowledged."""
+        delivery = await self.send_soon(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return await delivery
+
+    async def send_soon(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Headers | Mapping[str, bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
+        if self._is_closed:
+            raise ProducerClosed("the producer is closed")
+        if isinstance(headers, Mapping):
+            headers = tuple(headers.items())
+        size_bytes = size_of(key, value, headers)
+        if size_bytes > min(self.settings.max_request_size, self.settings.buffer_memory):
+            raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
+        found = self.cluster.known_topic(topic)
+        if found is None or not self._accumulator.has_room(size_bytes):
+            found = await self._wait(topic, size_bytes)
+        place = self._place(found, key, partition, size_bytes)
+        if timestamp_ms is None:
+            timestamp_ms = self._clock.wall_ms()
+        now = asyncio.get_running_loop().time()
+        delivery, is_news = self._accumulator.append(
+            TopicPartition(topic, place), (timestamp_ms, key, value, headers), size_bytes, now=now
+        )
+        if is_news:
+            self._started().wake()
+            await asyncio.sleep(0)  # a caller in a tight loop lets the sender work once for every batch
+        return delivery
+
+    async def flush(self) -> None:
+        """Wait until all that was sent before is settled. A failure that nobody waited for is raised here."""
+        sender = self._started()
+        self._accumulator.flushes += 1
+        try:
+            sender.wake()
+            limit = max((batch.order for batch in self._accumulator.unsettled), default=0)
+            while pending := [batch.done for batch in self._accumulator.unsettled if batch.order <= limit]:
+                await asyncio.wait(pending)
+        finally:
+            self._accumulator.flushes -= 1
+        failure, self._accumulator.failure = self._accumulator.failure, None
+        if failure is not None:
+            raise failure
+
+    async def close(self, *, flush: bool = True) -> None:
+        if self._is_closed:
+            return
+        try:
+            if flush:
+                await self.flush()
+        finally:
+            self._is_closed = True
+            if self._running is not None:
+                self._running.cancel()
+                await asyncio.wait([self._running])
+            for batch in self._accumulator.unsettled:
+                batch.fail(ProducerClosed("the producer was closed before the record was acknowledged"))
+            if self._owns_cluster:
+                await self.cluster.close()
+
+    def _started(self) -> Sender:
+        if self._sender is None:
+            self._sender = Sender(self.cluster, self._accumulator, self.settings)
+            self._running = asyncio.get_running_loop().create_task(self._sender.run(), name="producer")
+        elif self._running is not None and self._running.done():
+            self._running.result()  # our own mistake ended it: raise it here rather than wait for ever
+        return self._sender
+
+    async def _wait(self, topic: str, size_bytes: int) -> TopicMetadata:
+        """The slow path: the topic is not known yet, or the memory is full."""
+        limit_ms = self.settings.max_block_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                while True:
+                    found = await self.cluster.topic(topic, auto_create=True, timeout_ms=limit_ms)
+                    if self._accumulator.has_room(size_bytes):
+                        return found
+                    await self._started().wait_for_change()
+        except TimeoutError:
+            raise TimedOut(f"no room for another record of {topic} within max.block.ms={limit_ms}") from None
+
+    def _place(self, topic: TopicMetadata, key: bytes | None, partition: int | None, size_bytes: int) -> int:
+        count = len(topic.partitions)
+        if partition is not None:
+            if not 0 <= partition < count:
+                raise ApiError(
+                    errors.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"Topic {topic.name!r} has partitions 0 to {count - 1}, and no {partition}.",
+                )
+            return partition
+        if key is not None:
+            return self._partitioner(topic.name, key, count)
+        return self._sticky.choose(topic.name, topic.led_partitions or range(count), size_bytes=size_bytes)
