@@ -1,0 +1,302 @@
+"""The server's end of one connection: frames in, answers out, in the order of the requests.
+
+A request is answered at once (a list of parts), later without holding up those behind it (a future), or by a
+coroutine, during which the connection handles no further request. What a frame means is not known here: ``serve``
+decides, see ``barnabas.broker.dispatch``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from struct import Struct
+from typing import Any, Final, Protocol, TypeAlias
+
+from barnabas.model.errors import Malformed
+from barnabas.transport.buffers import SCRATCH_BYTES, FramePool
+from barnabas.transport.outbox import Outbox, Part
+
+Parts: TypeAlias = list[Part]
+Later: TypeAlias = "asyncio.Future[Parts | None]"
+Answer: TypeAlias = "Parts | Later | Coroutine[Any, Any, Parts | Later | None] | None"
+Serve: TypeAlias = "Callable[[Connection, memoryview], Answer]"
+
+SIZE_BYTES: Final = 4
+_unpack_size: Final = Struct(">i").unpack_from
+FRAMES_PER_TURN_MAX: Final = 128  # then other connections get their turn
+STASH_BYTES_MAX: Final = SCRATCH_BYTES  # unread input kept while a request is being worked on
+ANSWERS_WAITING_MAX: Final = 1000  # requests accepted but not yet answered
+
+
+class Owner(Protocol):
+    """Who counts connections: the listener."""
+
+    def admit(self, connection: Connection) -> bool: ...
+
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, owner: Owner, serve: Serve, pool: FramePool, *, listener_name: str, frame_bytes_max: int):
+        self._owner = owner
+        self._serve = serve
+        self._pool = pool
+        self.listener_name = listener_name
+        self.frame_bytes_max = frame_bytes_max  # the stage of the connection decides: less before sign-in
+        self.requests = 0
+        self.active_ms = 0  # kept by the listener, for idle connections
+        self.is_open = False
+        self.peer = ("", 0)
+        self.local = ("", 0)
+        self.state: Any = None  # whatever the one who serves remembers of this peer
+        self._stash = bytearray()
+        self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
+        self._frame_goal = 0  # its size as the peer states it
+        self._frame_size = 0  # how much of it there is memory for
+        self._frame_filled = 0
+        self._answers: deque[Later | Parts] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._is_muted = False
+        self._is_reading = True
+        self._is_resuming = False
+
+    @property
+    def is_busy(self) -> bool:
+        """A request is being worked on or waits for its answer."""
+        return self._task is not None or bool(self._answers) or not self._outbox.is_idle
+
+    # --- asyncio's side -------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._outbox = Outbox(transport, self._unmute)
+        self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
+        self.local = (transport.get_extra_info("sockname") or ("", 0))[:2]
+        self.is_open = True
+        if not self._owner.admit(self):
+            self.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return memoryview(self._frame)[self._frame_filled : self._frame_size]
+        return self._pool.scratch_view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            self._received(nbytes)
+        except Malformed:
+            self.close()
+
+    def _received(self, nbytes: int) -> None:
+        if self._frame is not None:
+            self._frame_filled += nbytes
+            self._continue_frame()
+        elif self._is_muted:
+            self._stash += self._pool.scratch_view[:nbytes]
+            if len(self._stash) > STASH_BYTES_MAX:
+                self._pause_reading()
+        elif self._stash:
+            self._stash += self._pool.scratch_view[:nbytes]
+            self._process_stash()
+        else:
+            self._process(self._pool.scratch_view[:nbytes])
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        self._outbox.resume()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        self._outbox.close()
+        for answer in self._answers:
+            if isinstance(answer, asyncio.Future):
+                answer.cancel()
+        self._answers.clear()
+        self._stash = bytearray()
+        if self._frame is not None and self._task is None:
+            self._frame = None
+        self._owner.forget(self)
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def _process(self, data: memoryview) -> None:
+        """Handle every complete frame; keep the rest for later."""
+        position, end, frames = 0, len(data), 0
+        while end - position >= SIZE_BYTES:
+            (size,) = _unpack_size(data, position)
+            if size <= 0 or size > self.frame_bytes_max:
+                raise Malformed(f"a frame of {size} bytes")
+            if size > end - position - SIZE_BYTES:
+                break
+            position += SIZE_BYTES
+            self._handle(data[position : position + size])
+            position += size
+            frames += 1
+            if self._is_muted or not self.is_open:
+                break
+            if frames >= FRAMES_PER_TURN_MAX:
+                self._yield_turn()
+                break
+        self._keep(data[position:])
+        self._outbox.flush()
+        if not self._outbox.is_idle:
+            self._mute()  # a peer that does not read its answers is not asked for more requests
+
+    def _keep(self, rest: memoryview) -> None:
+        if not self._is_muted and len(rest) >= SIZE_BYTES:
+            (size,) = _unpack_size(rest, 0)
+            if size > self.frame_bytes_max or size <= 0:
+                raise Malformed(f"a frame of {size} bytes")
+            if size + SIZE_BYTES > SCRATCH_BYTES:
+                self._begin_frame(size, rest[SIZE_BYTES:])
+                return
+        self._stash += rest
+
+    def _process_stash(self) -> None:
+        stash, self._stash = self._stash, bytearray()
+        self._process(memoryview(stash))
+
+    def _begin_frame(self, size: int, first: memoryview) -> None:
+        self._frame = self._pool.take(size)
+        self._frame_size = min(size, len(self._frame))
+        self._frame_goal = size
+        self._frame_filled = len(first)
+        self._frame[: len(first)] = first
+
+    def _continue_frame(self) -> None:
+        assert self._frame is not None
+        if self._frame_filled < self._frame_size:
+            return
+        if self._frame_size < self._frame_goal:
+            self._frame = self._pool.grown(self._frame, size_bytes=self._frame_goal)
+            self._frame_size = len(self._frame)
+            return
+        self._handle(memoryview(self._frame)[: self._frame_goal])
+        if self._task is None:
+            self._end_frame()
+        else:
+            self._pause_reading()  # the coroutine may still look at the frame
+        self._outbox.flush()
+        if not self._outbox.is_idle:
+            self._mute()
+
+    def _end_frame(self) -> None:
+        if self._frame is not None:
+            self._pool.give(self._frame)
+            self._frame = None
+
+    def _handle(self, frame: memoryview) -> None:
+        self.requests += 1
+        answer = self._serve(self, frame)
+        if type(answer) is list or answer is None or isinstance(answer, asyncio.Future):
+            self._answer(answer)
+        else:
+            assert asyncio.iscoroutine(answer)
+            self._mute()
+            self._task = asyncio.get_running_loop().create_task(self._await(answer), name="request")
+
+    async def _await(self, answer: Coroutine[Any, Any, Parts | Later | None]) -> None:
+        try:
+            outcome = await answer
+        except Malformed:
+            self.close()
+            return
+        finally:
+            self._task = None
+            self._end_frame()
+        if self.is_open:
+            self._answer(outcome)
+            self._outbox.flush()
+            self._unmute()
+
+    def _answer(self, answer: Parts | Later | None) -> None:
+        """Into the outbox, or behind the answers that must leave before it."""
+        if isinstance(answer, asyncio.Future):
+            self._answers.append(answer)
+            answer.add_done_callback(self._answered)
+            if len(self._answers) >= ANSWERS_WAITING_MAX:
+                self._mute()
+        elif answer is not None:
+            if self._answers:
+                self._answers.append(answer)
+            else:
+                self._outbox.put(answer)
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    def _answered(self, _: Later) -> None:
+        """Send every answer at the front of the queue that is ready."""
+        if not self.is_open:
+            return
+        while self._answers:
+            answer = self._answers[0]
+            if isinstance(answer, asyncio.Future):
+                if not answer.done():
+                    break
+                if answer.cancelled() or answer.exception() is not None:
+                    self.close()
+                    return
+                parts = answer.result()
+            else:
+                parts = answer
+            self._answers.popleft()
+            if parts:
+                self._outbox.put(parts)
+        self._outbox.flush()
+        self._unmute()
+
+    def close(self) -> None:
+        self.is_open = False
+        self._transport.close()
+
+    def abort(self) -> None:
+        self.is_open = False
+        self._transport.abort()
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    def _mute(self) -> None:
+        self._is_muted = True
+
+    def _yield_turn(self) -> None:
+        self._mute()
+        if not self._is_resuming:
+            self._is_resuming = True
+            asyncio.get_running_loop().call_soon(self._resume_turn)
+
+    def _resume_turn(self) -> None:
+        self._is_resuming = False
+        self._unmute()
+
+    def _unmute(self) -> None:
+        """Go on with the requests that arrived meanwhile, if nothing else holds the connection."""
+        if not self._is_muted or not self.is_open or self._task is not None or self._is_resuming:
+            return
+        if not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
+            return
+        self._is_muted = False
+        try:
+            if self._stash:
+                self._process_stash()
+        except Malformed:
+            self.close()
+            return
+        if not self._is_muted:
+            self._resume_reading()
+
+    def _pause_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if not self._is_reading and self.is_open:
+            self._is_reading = True
+            self._transport.resume_reading()

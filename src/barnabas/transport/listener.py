@@ -1,0 +1,106 @@
+"""Accepts connections on one address, counts them, limits them and sees the idle ones off.
+
+What is said on a connection is ``transport.connection``'s; who may say it is the broker's. A node opens one listener
+for each entry of ``listeners``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.transport.buffers import FramePool
+from barnabas.transport.connection import Connection, Serve
+from barnabas.world.clock import Clock
+from barnabas.world.timers import Timer, Timers
+
+BACKLOG_MAX: Final = 1024
+IDLE_CHECKS: Final = 4  # how often in one idle time-out the connections are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    frame_bytes_max: int = 100 * 1024 * 1024
+    connections_max: int = 2**31 - 1
+    connections_per_address_max: int = 2**31 - 1
+    idle_ms_max: int = 600_000
+
+
+class Listener:
+    def __init__(self, name: str, serve: Serve, pool: FramePool, clock: Clock, timers: Timers, limits: Limits):
+        self.name = name
+        self.limits = limits
+        self._serve = serve
+        self._pool = pool
+        self._clock = clock
+        self._timers = timers
+        self._connections: dict[Connection, int] = {}  # requests seen at the last idle check
+        self._per_address: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+        self._idle_timer: Timer | None = None
+        self._emptied = asyncio.Event()
+        self._is_stopping = False
+        self.host = ""
+        self.port = 0
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Bind and accept; afterwards ``port`` is the real one."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._accept, host or None, port, ssl=tls, backlog=BACKLOG_MAX)
+        self.host = host
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._look_for_idle()
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.abort()
+        if self._connections:
+            await self._emptied.wait()
+
+    def _accept(self) -> Connection:
+        return Connection(
+            self, self._serve, self._pool, listener_name=self.name, frame_bytes_max=self.limits.frame_bytes_max
+        )
+
+    def admit(self, connection: Connection) -> bool:
+        connection.active_ms = self._clock.monotonic_ms()
+        address = connection.peer[0]
+        self._per_address[address] += 1
+        self._connections[connection] = -1
+        return (
+            len(self._connections) <= self.limits.connections_max
+            and self._per_address[address] <= self.limits.connections_per_address_max
+        )
+
+    def forget(self, connection: Connection) -> None:
+        if self._connections.pop(connection, None) is None:
+            return
+        address = connection.peer[0]
+        self._per_address[address] -= 1
+        if not self._per_address[address]:
+            del self._per_address[address]
+        if not self._connections and self._is_stopping:
+            self._emptied.set()
+
+    def _look_for_idle(self) -> None:
+        """A connection without a request since the last look, and the one before it, ... is closed."""
+        self._idle_timer = self._timers.after(self.limits.idle_ms_max // IDLE_CHECKS, self._look_for_idle)
+        now_ms = self._clock.monotonic_ms()
+        for connection, requests in list(self._connections.items()):
+            if connection.requests != requests:
+                self._connections[connection] = connection.requests
+                connection.active_ms = now_ms
+            elif not connection.is_busy and now_ms - connection.active_ms >= self.limits.idle_ms_max:
+                connection.close()

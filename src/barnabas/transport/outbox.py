@@ -1,0 +1,113 @@
+"""What leaves a connection: buffers and slices of files, in order, under the transport's back-pressure.
+
+A slice is read from its file only when the transport has room, in chunks, so a reader that stalls holds one chunk of
+memory and not its whole answer. The connection fills this outbox and forwards ``pause`` and ``resume`` to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, FileSlice
+
+Part = Buffer | FileSlice
+
+# Beyond this many unsent bytes the transport pauses us; at zero it lets us go on, and every chunk is free again.
+UNSENT_BYTES_MAX: Final = 64 * 1024
+
+
+class Outbox:
+    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None]) -> None:
+        self._transport = transport
+        self._on_drained = on_drained
+        self._parts: deque[Part] = deque()
+        self._lent: list[tuple[FileSlice, memoryview]] = []
+        self._loading: asyncio.Task[None] | None = None
+        self._is_paused = False
+        transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX, low=0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits here and the transport takes more."""
+        return not self._parts and not self._is_paused
+
+    def put(self, parts: Iterable[Part]) -> None:
+        self._parts.extend(parts)
+
+    def flush(self) -> None:
+        """Hand over what the transport takes now; the rest follows when it has room."""
+        while self._parts and not self._is_paused and self._loading is None:
+            if isinstance(self._parts[0], FileSlice):
+                self._send_slice(self._parts[0])
+            else:
+                self._send_buffers()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._take_back()
+        self.flush()
+        if self.is_idle:
+            self._on_drained()
+
+    def close(self) -> None:
+        self._parts.clear()
+        if self._loading is not None:
+            self._loading.cancel()
+        self._lent.clear()  # the transport may still refer to them: dropped, never reused
+
+    def _send_buffers(self) -> None:
+        buffers: list[Buffer] = []
+        parts = self._parts
+        while parts:
+            part = parts[0]
+            if isinstance(part, FileSlice):
+                break
+            buffers.append(part)
+            parts.popleft()
+        self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+
+    def _send_slice(self, piece: FileSlice) -> None:
+        view = piece.file.view(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
+        if view is None:
+            self._loading = asyncio.get_running_loop().create_task(self._load(piece), name="outbox:load")
+        else:
+            self._send_chunk(piece, view)
+
+    async def _load(self, piece: FileSlice) -> None:
+        """The pages are not cached: the device is waited for off the loop, other connections go on."""
+        try:
+            view = await piece.file.load(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
+        except DiskFailure:
+            self._transport.abort()  # half of the answer is out: there is no honest way to end it
+            return
+        self._loading = None
+        self._send_chunk(piece, view)
+        self.flush()
+        if self.is_idle:
+            self._on_drained()
+
+    def _send_chunk(self, piece: FileSlice, view: memoryview) -> None:
+        sent = len(view)
+        if sent == 0:  # the file is shorter than it was when the answer was promised
+            self._transport.abort()
+            self._parts.clear()
+            return
+        if sent == piece.size_bytes:
+            self._parts.popleft()
+        else:
+            self._parts[0] = FileSlice(piece.file, piece.position + sent, piece.size_bytes - sent)
+        self._lent.append((piece, view))
+        self._transport.write(view)
+        if self._transport.get_write_buffer_size() == 0:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        for piece, view in self._lent:
+            piece.file.release(view)
+        self._lent.clear()

@@ -1,0 +1,292 @@
+"""A connection answers in order, waits where it must, bounds its memory and lets nobody else suffer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from struct import pack
+from typing import Any
+
+import pytest
+
+from barnabas.model.errors import Malformed
+from barnabas.testing.loop import simulate
+from barnabas.testing.world import simulated_world
+from barnabas.transport.buffers import FIRST_FRAME_BYTES, SCRATCH_BYTES, FramePool
+from barnabas.transport.connection import ANSWERS_WAITING_MAX, Answer, Connection
+from barnabas.transport.listener import Limits, Listener
+from barnabas.world.disk import FileSlice
+from barnabas.world.timers import Timers
+
+SEEDS = range(5)
+
+
+def frame(payload: bytes) -> bytes:
+    return pack(">i", len(payload)) + payload
+
+
+class Client(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.is_lost = False
+        self.news = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        self.news.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self.news.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self.news.clear()
+            await asyncio.wait_for(self.news.wait(), 60)
+
+    def frames(self) -> list[bytes]:
+        found, position = [], 0
+        while position + 4 <= len(self.data):
+            size = int.from_bytes(self.data[position : position + 4], "big")
+            if position + 4 + size > len(self.data):
+                break
+            found.append(bytes(self.data[position + 4 : position + 4 + size]))
+            position += 4 + size
+        return found
+
+
+class Bench:
+    """A listener and clients on a simulated loop."""
+
+    def __init__(self, serve: Callable[[Connection, memoryview], Answer], limits: Limits) -> None:
+        loop = asyncio.get_running_loop()
+        self.world = simulated_world(loop, seed=1)  # type: ignore[arg-type]
+        self.timers = Timers(self.world.clock)
+        self.listener = Listener("PLAINTEXT", serve, FramePool(), self.world.clock, self.timers, limits)
+
+    async def client(self) -> Client:
+        loop = asyncio.get_running_loop()
+        _, client = await loop.create_connection(Client, "127.0.0.1", self.listener.port)
+        return client
+
+
+def run(
+    serve: Callable[[Connection, memoryview], Answer],
+    story: Callable[[Bench], Coroutine[Any, Any, None]],
+    *,
+    seed: int = 0,
+    limits: Limits | None = None,
+) -> None:
+    async def main() -> None:
+        bench = Bench(serve, limits or Limits())
+        await bench.listener.start("127.0.0.1", 0)
+        try:
+            await story(bench)
+        finally:
+            await bench.listener.stop()
+            bench.timers.close()
+
+    simulate(main, seed=seed)
+
+
+def echo(_: Connection, request: memoryview) -> Answer:
+    return [frame(bytes(request))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_requests_of_every_size_are_answered_in_order(seed: int) -> None:
+    sizes = [1, 10, SCRATCH_BYTES - 4, SCRATCH_BYTES, 3, SCRATCH_BYTES + 1, FIRST_FRAME_BYTES * 3 + 7, 5]
+    payloads = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        for payload in payloads:
+            client.transport.write(frame(payload))
+        await client.until(lambda: len(client.frames()) == len(payloads))
+        assert client.frames() == payloads
+
+    run(echo, story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_answers_leave_in_the_order_of_the_requests_whatever_is_ready_first(seed: int) -> None:
+    later: dict[bytes, asyncio.Future[Any]] = {}
+    seen: list[bytes] = []
+
+    def serve(_: Connection, request: memoryview) -> Answer:
+        name = bytes(request)
+        seen.append(name)
+        if name.startswith(b"later"):
+            later[name] = asyncio.get_running_loop().create_future()
+            return later[name]
+        return [frame(name)]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        for name in (b"later1", b"now1", b"later2", b"now2"):
+            client.transport.write(frame(name))
+        while len(seen) < 4:  # requests behind a deferred answer are worked on meanwhile
+            await asyncio.sleep(0.01)
+        later[b"later2"].set_result([frame(b"later2")])
+        await asyncio.sleep(1)
+        assert client.frames() == []
+        later[b"later1"].set_result([frame(b"later1")])
+        await client.until(lambda: len(client.frames()) == 4)
+        assert client.frames() == [b"later1", b"now1", b"later2", b"now2"]
+
+    run(serve, story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("size", [6, SCRATCH_BYTES * 2])
+def test_a_coroutine_holds_up_its_connection_and_keeps_its_request(seed: int, size: int) -> None:
+    active = 0
+
+    def serve(_: Connection, request: memoryview) -> Answer:
+        # What is smaller than the scratch area is copied by whoever serves it with a coroutine.
+        held = request if len(request) > SCRATCH_BYTES else memoryview(bytes(request))
+
+        async def work() -> list[Any]:
+            nonlocal active
+            active += 1
+            assert active == 1, "two requests of one connection at once"
+            before = bytes(held)
+            await asyncio.sleep(1)
+            active -= 1
+            assert bytes(held) == before, "the memory of a request was used again too early"
+            return [frame(bytes(held[:6]))]
+
+        return work()
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        names = [b"work%02d" % number for number in range(5)]
+        for name in names:
+            client.transport.write(frame(name.ljust(size, b".")))
+        await client.until(lambda: len(client.frames()) == len(names))
+        assert client.frames() == names
+
+    run(serve, story, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [pack(">i", -1), pack(">i", 0), pack(">i", 1001), pack(">i", 2**31 - 1) + b"x" * 100],
+    ids=["negative", "zero", "over the limit", "huge"],
+)
+def test_a_frame_with_a_bad_length_closes_the_connection_and_no_other(garbage: bytes) -> None:
+    async def story(bench: Bench) -> None:
+        good, bad = await bench.client(), await bench.client()
+        bad.transport.write(garbage)
+        await bad.until(lambda: bad.is_lost)
+        good.transport.write(frame(b"still here"))
+        await good.until(lambda: good.frames() == [b"still here"])
+
+    run(echo, story, limits=Limits(frame_bytes_max=1000))
+
+
+def test_a_frame_that_never_comes_costs_what_was_sent() -> None:
+    pool = FramePool()
+    buffer = pool.take(100 * 1024 * 1024)
+    assert len(buffer) == FIRST_FRAME_BYTES
+
+
+def test_a_request_that_cannot_be_understood_closes_the_connection() -> None:
+    def serve(_: Connection, request: memoryview) -> Answer:
+        raise Malformed("nonsense")
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        client.transport.write(frame(b"?"))
+        await client.until(lambda: client.is_lost)
+
+    run(serve, story)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slice_of_a_file_arrives_whole_and_in_its_place(seed: int) -> None:
+    content = bytes(range(256)) * 4096  # a MiB
+
+    async def story(bench: Bench) -> None:
+        file = bench.world.disk.open("/slice", create=True)
+        file.append(content)
+
+        def serve(_: Connection, request: memoryview) -> Answer:
+            return [pack(">i", len(content) + 2), b"<", FileSlice(file, 0, len(content)), b">"]
+
+        bench.listener._serve = serve
+        client = await bench.client()
+        client.transport.write(frame(b"x") * 3)
+        await client.until(lambda: len(client.frames()) == 3)
+        assert client.frames() == [b"<" + content + b">"] * 3
+
+    run(echo, story, seed=seed)
+
+
+def test_a_peer_that_does_not_read_is_not_asked_for_more() -> None:
+    served = 0
+
+    def serve(_: Connection, request: memoryview) -> Answer:
+        nonlocal served
+        served += 1
+        return [frame(b"." * 10_000)]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        client.transport.pause_reading()
+        client.transport.write(frame(b"x") * 5000)
+        await asyncio.sleep(60)
+        assert served < 1000
+        client.transport.resume_reading()
+        await client.until(lambda: len(client.data) == 5000 * 10_004)
+
+    run(serve, story)
+
+
+def test_the_number_of_waiting_answers_is_bounded() -> None:
+    waiting: list[asyncio.Future[Any]] = []
+
+    def serve(_: Connection, request: memoryview) -> Answer:
+        waiting.append(asyncio.get_running_loop().create_future())
+        return waiting[-1]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        client.transport.write(frame(b"x") * (ANSWERS_WAITING_MAX + 500))
+        await asyncio.sleep(60)
+        assert len(waiting) == ANSWERS_WAITING_MAX
+        client.transport.abort()
+        await asyncio.sleep(60)
+        assert all(future.cancelled() for future in waiting)
+
+    run(serve, story)
+
+
+def test_connections_beyond_the_limits_are_closed() -> None:
+    async def story(bench: Bench) -> None:
+        clients = [await bench.client() for _ in range(4)]
+        await asyncio.sleep(1)
+        assert [client.is_lost for client in clients] == [False, False, False, True]
+        clients[0].transport.abort()
+        await asyncio.sleep(1)
+        newcomer = await bench.client()
+        newcomer.transport.write(frame(b"hello"))
+        await newcomer.until(lambda: newcomer.frames() == [b"hello"])
+
+    run(echo, story, limits=Limits(connections_per_address_max=3))
+
+
+def test_an_idle_connection_is_seen_off_and_a_busy_one_is_not() -> None:
+    async def story(bench: Bench) -> None:
+        idle, busy = await bench.client(), await bench.client()
+        for number in range(30):
+            busy.transport.write(frame(b"%d" % number))
+            await asyncio.sleep(0.1)
+        assert idle.is_lost
+        assert not busy.is_lost
+
+    run(echo, story, limits=Limits(idle_ms_max=1000))
