@@ -7,12 +7,12 @@ writes another disk runs these first. Durability cannot be checked from outside 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeAlias
 
 from barnabas.world.disk import CHUNK_BYTES_MAX, AlreadyLocked, Disk, DiskFailure, FileClosed, replace
 
-DiskCheck: TypeAlias = Callable[[Disk, str], Awaitable[None]]
+DiskCheck: TypeAlias = Callable[[Disk, str], Coroutine[Any, Any, None]]
 
 
 def _raises(kind: type[Exception], act: Callable[[], object]) -> None:

@@ -116,16 +116,16 @@ class RealFile:
     def append_all(self, buffers: Iterable[Buffer]) -> None:
         end = self.size_bytes
         try:
-            self.size_bytes = self._write_all([memoryview(buffer) for buffer in buffers], end)
+            self.size_bytes = self._write_all([memoryview(buffer) for buffer in buffers if len(buffer)], end)
         except OSError as error:
             raise self._undone(end, error) from error
 
     def _write_all(self, views: list[memoryview], position: int) -> int:
-        """Write every view, however short the system's single writes are; answers the position after the last."""
+        """Write every view (none is empty), however short the single writes are; answers the position after them."""
         index = 0
         while index < len(views):
             written = os.pwritev(self._descriptor, views[index : index + VECTORS_MAX], position)
-            if written == 0 and any(len(view) for view in views[index : index + VECTORS_MAX]):
+            if written == 0:
                 raise OSError(errno.EIO, "the system wrote nothing")
             position += written
             while index < len(views) and written >= len(views[index]):
@@ -147,7 +147,7 @@ class RealFile:
 
     def write(self, position: int, data: Buffer) -> None:
         try:
-            end = self._write_all([memoryview(data)], position)
+            end = self._write_all([memoryview(data)] if len(data) else [], position)
         except OSError as error:
             raise self._wrong(error) from error
         self.size_bytes = max(self.size_bytes, end)
