@@ -41,7 +41,7 @@ def print_ground() -> bool:
             is_complete &= _line("`barnabas up` until it answers", lambda: f"{peer.ready_seconds * 1000:.0f} ms")
             is_complete &= _line("`barnabas up`, anonymous memory", lambda: _row(peer, "idle memory"))
             is_complete &= _line("`barnabas topic list`", lambda: _topic_list(peer))
-            touch_page_cache(QUICK.page_cache_bytes)
+            touch_page_cache(QUICK.bytes_max)
             for name in ("batches 1 MB", "batches 16 KB", "small, pipelined", "small, synchronous", "fetch"):
                 is_complete &= _line(name, lambda name=name: _row(peer, name))  # type: ignore[misc]
     except PeerFailed as error:
@@ -69,23 +69,21 @@ def _row(peer: BarnabasPeer, name: str) -> str:
     return text
 
 
-def _run(command: list[str]) -> tuple[str, float]:
+def _run(what: str, command: list[str]) -> tuple[str, float]:
     started = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_SECONDS_MAX)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise GroundFailed(
-            f"`{' '.join(command[:1] + command[1:3])[:80]}` ended with {done.returncode}: {' '.join(said)}"
-        )
+        raise GroundFailed(f"{what} ended with {done.returncode}: {' '.join(said)}")
     return done.stdout, time.monotonic() - started
 
 
 def _in_process() -> str:
-    printed, _ = _run([sys.executable, "-c", _IN_PROCESS])
+    printed, _ = _run("the in-process broker", [sys.executable, "-c", _IN_PROCESS])
     import_seconds, start_seconds = map(float, printed.split()[:2])
     return f"{start_seconds * 1000:.0f} ms, after {import_seconds * 1000:.0f} ms of imports"
 
 
 def _topic_list(peer: BarnabasPeer) -> str:
-    _, seconds = _run([str(barnabas_command()), "topic", "list", "--bootstrap-server", peer.bootstrap])
+    _, seconds = _run("the command", [str(barnabas_command()), "topic", "list", "--bootstrap-server", peer.bootstrap])
     return f"{seconds * 1000:.0f} ms"

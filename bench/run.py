@@ -1,14 +1,13 @@
 """Runs workloads on peers in turn (A B A B …), so that a drift of the machine hits both alike.
 
-In a quick run every round starts each peer once and runs all rows on it; in a full run every row has brokers of its
-own. A row that fails is a row with a reason, and the others go on. Called by the command line; `bench.report` prints
-the rows.
+Every round starts each peer once, warms it up and runs all rows on it. A row that fails is a row with a reason, and the
+others go on. Called by the command line; `bench.report` prints the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench.clients import CLIENTS, ClientFailed
 from bench.machine import touch_page_cache
@@ -36,17 +35,15 @@ def run_rounds(
     """All rounds; `on_row` hears of every row as soon as it is there."""
     rows: list[Row] = []
     for number in range(1, pace.rounds + 1):
-        groups = [[workload] for workload in workloads] if pace.is_fresh_for_each_row else [list(workloads)]
-        for group in groups:
-            for name in peer_names:
-                for row in _run_group(group, PEERS[name], pace, number):
-                    rows.append(row)
-                    on_row(row)
+        for name in peer_names:
+            for row in _run_round(workloads, PEERS[name], pace, number):
+                rows.append(row)
+                on_row(row)
     return rows
 
 
-def _run_group(group: Sequence[Workload], kind: type[Peer], pace: Pace, number: int) -> Iterator[Row]:
-    wanted = [workload for workload in group if kind.stores_records or not workload.stores_records]
+def _run_round(workloads: Sequence[Workload], kind: type[Peer], pace: Pace, number: int) -> Iterator[Row]:
+    wanted = [workload for workload in workloads if kind.stores_records or not workload.stores_records]
     if not wanted:
         return
     try:
@@ -54,7 +51,7 @@ def _run_group(group: Sequence[Workload], kind: type[Peer], pace: Pace, number: 
             is_warm = False
             for workload in wanted:
                 if workload.stores_records:
-                    touch_page_cache(pace.page_cache_bytes)
+                    touch_page_cache(pace.bytes_max * 3 // 2)
                     if not is_warm:
                         _warm_up(peer, pace)
                         is_warm = True
@@ -80,6 +77,6 @@ def run_once(peer: Peer, workload: Workload, pace: Pace, number: int) -> Row:
 
 
 def _warm_up(peer: Peer, pace: Pace) -> None:
-    longer = Pace("warm-up", 1, pace.first_warmup_seconds, 0.0, 0.0, 0, False, 0)
+    longer = replace(pace, seconds=pace.first_warmup_seconds, warmup_seconds=0)
     # Its figures are thrown away; a broker that cannot do this fails in the row that follows, which says so.
     run_once(peer, _WARMUP, longer, 0)

@@ -12,7 +12,7 @@ import re
 from tools.kafka_jars import java_command
 
 from bench.clients.outcome import ClientFailed, Outcome, run_program
-from bench.clients.topics import new_topic
+from bench.clients.topics import topic_of
 from bench.measure import Cost
 from bench.peers import Peer
 from bench.workloads import Pace, Workload
@@ -29,8 +29,8 @@ _CONSUME_TIMEOUT_MS = 30_000
 
 
 def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
-    return _produce(peer, topic, workload, pace)
+    with topic_of(peer, workload) as topic:
+        return _produce(peer, topic, workload, pace)
 
 
 def _produce(peer: Peer, topic: str, workload: Workload, pace: Pace) -> Outcome:
@@ -57,8 +57,12 @@ def _produce(peer: Peer, topic: str, workload: Workload, pace: Pace) -> Outcome:
 
 
 def consume(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
-    _produce(peer, topic, workload, pace)
+    with topic_of(peer, workload) as topic:
+        _produce(peer, topic, workload, pace)
+        return _consume(peer, topic, workload, pace)
+
+
+def _consume(peer: Peer, topic: str, workload: Workload, pace: Pace) -> Outcome:
     words = ["--bootstrap-server", peer.bootstrap, "--topic", topic, "--num-records", str(pace.records)]
     words += ["--timeout", str(_CONSUME_TIMEOUT_MS)]
     printed, cost, client_seconds = run_program(

@@ -11,7 +11,7 @@ import sys
 import time
 
 from bench.clients.outcome import Outcome, run_program
-from bench.clients.topics import new_topic
+from bench.clients.topics import topic_of
 from bench.peers import Peer
 from bench.workloads import Pace, Workload
 
@@ -19,10 +19,10 @@ _FLUSH_SECONDS_MAX = 60
 
 
 def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
     size = int(workload.parameters["record-bytes"])
-    command = [sys.executable, "-m", __name__, peer.bootstrap, topic, str(pace.records), str(size)]
-    printed, cost, client_seconds = run_program(peer, command)
+    with topic_of(peer, workload) as topic:
+        command = [sys.executable, "-m", __name__, peer.bootstrap, topic, str(pace.records), str(size)]
+        printed, cost, client_seconds = run_program(peer, command)
     figures: dict[str, float] = json.loads(printed)
     figures["cpu_seconds_per_gigabyte"] = cost.cpu_seconds / (figures["bytes"] / 1e9)
     return Outcome(figures, cost, client_seconds)

@@ -17,7 +17,7 @@ from typing import Any
 from tools.cache import cache_directory, locked
 
 from bench.clients.outcome import ClientFailed, Outcome, run_program
-from bench.clients.topics import new_topic
+from bench.clients.topics import topic_of
 from bench.peers import Peer
 from bench.workloads import Pace, Parameter, Workload
 
@@ -51,24 +51,24 @@ def command(mode: str, peer: Peer, topic: str, parameters: Mapping[str, Paramete
 
 
 def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
-    return _run("produce", peer, topic, workload, pace)
+    with topic_of(peer, workload) as topic:
+        return _run("produce", peer, topic, workload, pace)
 
 
 def end_to_end(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
-    return _run("e2e", peer, topic, workload, pace)
+    with topic_of(peer, workload) as topic:
+        return _run("e2e", peer, topic, workload, pace)
 
 
 def fetch(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    topic = new_topic(peer, partitions=workload.partitions, settings=workload.topic_settings)
-    filling = {"depth": 5, "batch-bytes": _FILL_BATCH_BYTES, "record-bytes": 1000, "requests": _FILL_REQUESTS}
-    run_program(peer, command("produce", peer, topic, filling))
-    return _run("fetch", peer, topic, workload, pace)
+    with topic_of(peer, workload) as topic:
+        filling = {"depth": 5, "batch-bytes": _FILL_BATCH_BYTES, "record-bytes": 1000, "requests": _FILL_REQUESTS}
+        run_program(peer, command("produce", peer, topic, filling))
+        return _run("fetch", peer, topic, workload, pace)
 
 
 def _run(mode: str, peer: Peer, topic: str, workload: Workload, pace: Pace) -> Outcome:
-    times = {"seconds": pace.seconds, "warmup-seconds": pace.warmup_seconds}
+    times = {"seconds": pace.seconds, "warmup-seconds": pace.warmup_seconds, "bytes-max": pace.bytes_max}
     printed, cost, client_seconds = run_program(peer, command(mode, peer, topic, {**workload.parameters, **times}))
     result: dict[str, Any] = json.loads(printed)
     figures = {

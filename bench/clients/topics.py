@@ -1,30 +1,39 @@
-"""Makes the topics that the workloads use, through librdkafka's admin client.
+"""Makes the topics that the workloads use, and removes them again, through librdkafka's admin client.
 
-Called by every client that stores records. A topic is new for every run, so no run reads what another one wrote.
+Called by every client that stores records. A topic is new for every run, so no run reads what another one wrote, and
+its files go right after the run, so none pays for writing back what another one left.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.clients.outcome import ClientFailed
 from bench.peers import Peer
+from bench.workloads import Workload
 
 _ADMIN_SECONDS_MAX = 20.0
 _numbers = itertools.count(1)
 
 
-def new_topic(peer: Peer, *, partitions: int, settings: Mapping[str, str] | None = None) -> str:
-    """Creates a topic with one replica and returns its name."""
+@contextmanager
+def topic_of(peer: Peer, workload: Workload) -> Iterator[str]:
+    """A topic with one replica, as the workload wants it."""
     name = f"bench-{next(_numbers)}"
     admin = AdminClient({"bootstrap.servers": peer.bootstrap, "log_level": 0})
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
+    settings = {"file.delete.delay.ms": "1000", **workload.topic_settings}
+    topic = NewTopic(name, num_partitions=workload.partitions, replication_factor=1, config=settings)
     try:
         admin.create_topics([topic], request_timeout=_ADMIN_SECONDS_MAX)[name].result(_ADMIN_SECONDS_MAX)
     except KafkaException as error:
         raise ClientFailed(f"{peer.name} does not create a topic: {error}") from error
-    return name
+    yield name
+    try:
+        admin.delete_topics([name], request_timeout=_ADMIN_SECONDS_MAX)[name].result(_ADMIN_SECONDS_MAX)
+    except KafkaException as error:
+        raise ClientFailed(f"{peer.name} does not delete a topic: {error}") from error

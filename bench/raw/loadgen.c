@@ -6,10 +6,14 @@
  * and runs it, and it prints one line of JSON.
  *
  *   loadgen produce --port P --topic T [--connections N] [--depth D] [--batch-bytes B] [--record-bytes R] [--acks A]
- *                   [--seconds S | --requests N] [--warmup-seconds W] [--rate REQUESTS_PER_SECOND] [--batch-file F]
+ *                   [--seconds S | --requests N] [--warmup-seconds W] [--bytes-max B] [--rate REQUESTS_PER_SECOND]
+ *                   [--batch-file F]
  *   loadgen fetch   --port P --topic T [--connections N] [--partition-bytes B] [--seconds S | --passes N] [--check]
  *   loadgen e2e     as produce, with --rate: a consumer in the same process reads what was written, and the time is
  *                   taken from the moment at which a batch was due to the moment at which it was read.
+ *
+ * --bytes-max ends a run early, and its warm-up at half as much: the page cache behaves differently after some gigabytes,
+ * so a fast broker must not be made to write more of them than a slow one.
  *
  * With --rate, request i is due at start + i / rate whether or not the broker keeps up, and its latency counts from then:
  * waiting behind a slow request is part of it, so no omission is coordinated with the broker.
@@ -234,7 +238,7 @@ static struct {
     Mode mode;
     const char *host, *topic, *batch_file;
     int port, connections, depth, acks, passes, wait_ms;
-    i64 batch_bytes, record_bytes, partition_bytes, requests;
+    i64 batch_bytes, record_bytes, partition_bytes, requests, bytes_max;
     double seconds, warmup_seconds, rate;
     bool check;
 } options = {.host = "127.0.0.1", .connections = 1, .depth = 1, .acks = -1, .batch_bytes = 0, .record_bytes = 100,
@@ -288,7 +292,7 @@ static int connection_count, epoll_file;
 
 static struct {
     u64 start_ns, measure_ns, end_ns, last_ns; /* what is answered before measure_ns is warm-up and not counted */
-    u64 sent, answered, measured, records, bytes;
+    u64 sent, sent_bytes, answered, measured, records, bytes;
     u64 stamped; /* end to end: batches that a consumer must still see */
     u64 errors, first_error_code, gaps, bad_crc;
     Histogram latency;
@@ -635,6 +639,7 @@ static bool flush_out(Connection *connection) {
 
 static bool is_over(u64 now) {
     if (options.requests) return run.sent >= (u64)options.requests;
+    if (options.bytes_max && now >= run.measure_ns && run.sent_bytes >= (u64)options.bytes_max) return true;
     return now >= run.end_ns;
 }
 
@@ -655,9 +660,24 @@ static void note_measured(u64 now, u64 latency_ns, u64 records, u64 bytes) {
     record_ns(&run.latency, latency_ns);
 }
 
+/* The warm-up ends by its time or by its bytes; then the bytes are counted from nought again. */
+static void note_bytes(u64 due) {
+    static bool is_warm;
+    run.sent_bytes += frame_bytes;
+    if (is_warm || !options.bytes_max) return;
+    if (due < run.measure_ns && run.sent_bytes < (u64)options.bytes_max / 2) return;
+    is_warm = true;
+    run.sent_bytes = 0;
+    if (due < run.measure_ns) {
+        run.end_ns -= run.measure_ns - due;
+        run.measure_ns = due;
+    }
+}
+
 static void note_sent(Connection *connection, u8 *frame, u64 due) {
     write_int(frame + 8, connection->next_correlation_id, 4);
     if (!connection->is_consumer || options.mode == FETCH) run.sent++;
+    if (!connection->is_consumer) note_bytes(due);
     int last = (connection->pending_first + connection->pending_count++) % options.depth;
     connection->pending[last] = (Pending){due, connection->next_correlation_id++};
 }
@@ -965,6 +985,7 @@ static void parse_options(int count, char **words) {
         else if (!strcmp(name, "--batch-bytes")) options.batch_bytes = atoll(value);
         else if (!strcmp(name, "--record-bytes")) options.record_bytes = atoll(value);
         else if (!strcmp(name, "--partition-bytes")) options.partition_bytes = atoll(value);
+        else if (!strcmp(name, "--bytes-max")) options.bytes_max = atoll(value);
         else if (!strcmp(name, "--requests")) options.requests = atoll(value);
         else if (!strcmp(name, "--seconds")) options.seconds = atof(value);
         else if (!strcmp(name, "--warmup-seconds")) options.warmup_seconds = atof(value);
