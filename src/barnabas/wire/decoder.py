@@ -9,8 +9,9 @@ no check of their own, while every count is checked before its loop. Only ``barn
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
-from typing import Any, Final
+from typing import Any
 
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import Uuid
@@ -19,8 +20,6 @@ from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, Reco
 from barnabas.wire.source import Source
 
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
-
-_UNPACKERS: Final = {code: Unpackers(code) for code in "?bhiqHId"}
 
 
 def compile_decoder(cls: Any, version: int, *, flexible: bool) -> Decoder:
@@ -66,6 +65,17 @@ def raise_tag(name: str) -> None:
     raise Malformed(f"the tagged field {name} does not have the size it says")
 
 
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """Bytes or elements whose length has just been read; the run behind them is read with them."""
+
+    name: str
+    length: str
+    target: str
+    code: str
+    size_bytes: int
+
+
 class _DecoderWriter:
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.version = version
@@ -84,7 +94,8 @@ class _DecoderWriter:
             raise_count=raise_count,
             raise_tag=raise_tag,
         )
-        self.codes = ""  # the pending run of fixed-width values ...
+        self.lead: _Lead | None = None  # what the pending run begins with, if its length is only known at run time
+        self.codes = ""  # the fixed-width values of the pending run ...
         self.targets: list[str] = []  # ... and where they go
         self.afterwards: list[str] = []  # what is to be done with them once they are read
 
@@ -128,27 +139,37 @@ class _DecoderWriter:
         self.targets.append(target)
 
     def flush(self) -> None:
-        if not self.targets:
-            return
-        source, codes, targets = self.source, self.codes, self.targets
-        if codes == "B":
+        source, lead, targets = self.source, self.lead, self.targets
+        if lead:
+            self.flush_lead(lead)
+        elif self.codes == "B":
             source.line(f"{targets[0]} = view[p]")
             source.line("p += 1")
-        else:
-            layout = Struct(">" + codes)
+        elif targets:
+            layout = Struct(">" + self.codes)
             unpack = source.constant(layout.unpack_from, "u")
-            places = ", ".join(targets) if len(targets) > 1 else f"({targets[0]},)"
-            source.line(f"{places} = {unpack}(view, p)")
+            source.line(f"{', '.join(targets)}, = {unpack}(view, p)")
             source.line(f"p += {layout.size}")
         for action in self.afterwards:
             source.line(action)
-        self.codes, self.targets, self.afterwards = "", [], []
+        self.lead, self.codes, self.targets, self.afterwards = None, "", [], []
+
+    def flush_lead(self, lead: _Lead) -> None:
+        source = self.source
+        unpackers = Unpackers(lead.name, lead.code, self.codes, compact=self.flexible)
+        targets = ", ".join([lead.target, *self.targets])
+        source.line(f"{targets}, = {source.constant(unpackers, 'U')}[{lead.length}](view, p)")
+        behind = Struct(">" + self.codes).size - (lead.size_bytes if self.flexible else 0)
+        scaled = lead.length if lead.size_bytes == 1 else f"{lead.length} * {lead.size_bytes}"
+        source.line(f"p += {scaled} + {behind}" if behind else f"p += {scaled}")
 
     def field(self, field: Field, place: str) -> None:
         nullable = field.is_nullable(self.version)
         match field.type:
             case Fixed() as fixed:
                 self.fixed(fixed, place)
+            case Text() if not nullable:
+                self.text(field, place)
             case Text():
                 self.sized(field, place, nullable, code="h", value="view[p:q].tobytes().decode()")
             case Binary():
@@ -168,15 +189,36 @@ class _DecoderWriter:
         else:
             self.run(fixed.code, place)
 
-    def sized(self, field: Field, place: str, nullable: bool, *, code: str, value: str) -> None:
-        """A length and that many bytes: string, bytes or records."""
+    def length(self, code: str, *, reader: str = "read_varint", often_long: bool = False) -> str:
+        """Read a length or count and name it; in compact form it is one more than it says, and zero is null."""
         source, length = self.source, self.source.name("n")
         self.run("B" if self.flexible else code, length)
         self.flush()
         if self.flexible:
-            reader = "read_string_length" if isinstance(field.type, Text) else "read_varint"
             with source.block(f"if {length} > 127:"):
-                source.line(f"{length}, p = {reader}(view, p - 1)")
+                if often_long:
+                    with source.block("if view[p] < 128:"):
+                        source.line(f"{length} += (view[p] - 1) * 128")
+                        source.line("p += 1")
+                    with source.block("else:"):
+                        source.line(f"{length}, p = {reader}(view, p - 1)")
+                else:
+                    source.line(f"{length}, p = {reader}(view, p - 1)")
+        return length
+
+    def text(self, field: Field, place: str) -> None:
+        """A string that cannot be null: its bytes are read together with what follows them."""
+        length, raw = self.length("h", reader="read_string_length"), self.source.name("r")
+        self.lead = _Lead(field.name, length, raw, "s", 1)
+        self.afterwards.append(f"{place} = {raw}.decode()")
+
+    def sized(self, field: Field, place: str, nullable: bool, *, code: str, value: str) -> None:
+        """A length and that many bytes, which may be many or none: a slice."""
+        source = self.source
+        if isinstance(field.type, Text):
+            length = self.length(code, reader="read_string_length")
+        else:
+            length = self.length(code, often_long=True)
         with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
             source.line(f"q = p + {length} - 1" if self.flexible else f"q = p + {length}")
             source.line(f"{place} = {value}")
@@ -185,30 +227,24 @@ class _DecoderWriter:
             source.line(f"{place} = None" if nullable else f"raise_null({field.name!r})")
 
     def array(self, element: Type, field: Field, place: str, nullable: bool) -> None:
-        source, count = self.source, self.source.name("n")
-        self.run("B" if self.flexible else "i", count)
-        self.flush()
-        if self.flexible:
-            with source.block(f"if {count} > 127:"):
-                source.line(f"{count}, p = read_varint(view, p - 1)")
-        with source.block(f"if {count}:" if self.flexible else f"if {count} >= 0:"):
+        source, length = self.source, self.length("i")
+        if isinstance(element, Fixed) and element is not UUID and not nullable:
+            # The layout itself refuses more elements than there are bytes, before it makes any of them.
+            self.lead = _Lead(field.name, length, f"*{place}", element.code, element.size_bytes)
+            return
+        with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
             if self.flexible:
-                source.line(f"{count} -= 1")
+                source.line(f"{length} -= 1")
             minimum = _element_bytes_min(element, self.version, flexible=self.flexible)
             assert minimum, f"elements of {field.name} may be empty, so nothing bounds their count"
-            with source.block(f"if {count} * {minimum} > size - p:"):
-                source.line(f"raise_count({field.name!r}, {count})")
-            self.elements(element, field, place, count)
+            with source.block(f"if {length} * {minimum} > size - p:"):
+                source.line(f"raise_count({field.name!r}, {length})")
+            self.elements(element, field, place, length)
         with source.block("else:"):
             source.line(f"{place} = None" if nullable else f"raise_null({field.name!r})")
 
     def elements(self, element: Type, field: Field, place: str, count: str) -> None:
         source = self.source
-        if isinstance(element, Fixed) and element is not UUID:
-            unpackers = source.constant(_UNPACKERS[element.code], "U")
-            source.line(f"{place} = list({unpackers}[{count}](view, p))")
-            source.line(f"p += {count} * {element.size_bytes}")
-            return
         values, value = source.name("l"), source.name("e")
         source.line(f"{values} = {place} = []")
         with source.block(f"for _ in range({count}):"):

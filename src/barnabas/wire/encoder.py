@@ -8,21 +8,22 @@ their default. Only ``barnabas.wire.message`` calls this.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
 from barnabas.wire.primitives import (
+    BUFFERS,
     Packers,
     Unencodable,
     append_records,
-    records_size,
     write_string_length,
     write_varint,
 )
 from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, RecordBytes, Text, Type
 from barnabas.wire.source import Source
 
-Encoder = Callable[[Any, bytearray, list[Any] | None], None]
+Encoder = Callable[[Any, bytearray, list[Any] | None], bytearray]  # hands out the buffer it ended in
 
 
 def compile_encoder(cls: Any, version: int, *, flexible: bool) -> Encoder:
@@ -41,27 +42,36 @@ def join_uuids(values: list[bytes]) -> bytes:
     return joined
 
 
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A piece of a run: a value, a zero byte (no value), a varint (with its writer) or integers (with their count)."""
+
+    code: str
+    value: str
+    writer: str = ""
+    count: str = ""
+
+
 class _EncoderWriter:
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.version = version
         self.flexible = flexible
         self.source = Source(
             append_records=append_records,
-            records_size=records_size,
+            BUFFERS=BUFFERS,
             write_varint=write_varint,
             write_string_length=write_string_length,
             raise_unknown=raise_unknown,
             join_uuids=join_uuids,
         )
         self.out = "out"
-        self.codes = ""  # the pending run of fixed-width values ...
-        self.values: list[str] = []  # ... and the expressions they come from
+        self.items: list[_Item] = []  # the pending run
 
     def compile(self, cls: Any) -> Encoder:
         with self.source.block("def encode(o, out, parts):"):
             self.struct(cls, "o")
             self.flush()
-            self.source.line("return None")
+            self.source.line("return out")
         encoder: Encoder = self.source.function("encode", title=f"encode {cls.__qualname__} v{self.version}")
         return encoder
 
@@ -80,8 +90,14 @@ class _EncoderWriter:
         if self.flexible:
             self.tags(tagged, value)
 
+    def is_untouched(self, field: Field, place: str) -> str:
+        """A cheap expression that is true for the default a constructor put there; false says nothing."""
+        default = field.default_value()
+        if isinstance(field.type, Nested) and default is not None:
+            return f"{place} is {self.source.constant(default, 'D')}"
+        return self.is_default(field, place)
+
     def is_default(self, field: Field, place: str) -> str:
-        """An expression that is cheap when the default was never touched."""
         default = field.default_value()
         match field.type:
             case _ if default is None:
@@ -91,37 +107,66 @@ class _EncoderWriter:
             case Nested(target=cls):
                 shared = self.source.constant(default, "D")
                 inner = " and ".join(f"({self.is_default(each, f'{place}.{each.name}')})" for each in cls.fields)
-                return f"{place} is {shared} or ({inner})"
+                return f"{place} is {shared} or {inner}"
             case _:
                 return f"{place} == {self.source.constant(default)}"
 
     def run(self, code: str, value: str) -> None:
-        self.codes += code
-        self.values.append(value)
+        self.items.append(_Item(code, value))
+
+    def length(self, code: str, length: str, writer: str = "write_varint") -> None:
+        """A length or count; in compact form it has one byte unless the value is long."""
+        self.items.append(_Item("B", length, writer=writer) if self.flexible else _Item(code, length))
 
     def flush(self) -> None:
-        source, codes, values = self.source, self.codes, self.values
-        if not codes:
+        """Write the pending run with one call, or piece by piece if one of its varints needs more than a byte."""
+        items, self.items = self.items, []
+        if not items:
             return
-        if not values:
-            source.line(f"{self.out} += {bytes(len(codes))!r}" if len(codes) > 1 else f"{self.out}.append(0)")
+        varints = [item.value for item in items if item.writer]
+        if not varints:
+            self.write(items)
+            return
+        with self.source.block(f"if {' | '.join(varints)} < 128:"):
+            self.write(items)
+        with self.source.block("else:"):
+            pending: list[_Item] = []
+            for item in items:
+                if item.writer:
+                    if pending:
+                        self.write(pending)
+                    self.source.line(f"{item.writer}({self.out}, {item.value})")
+                    pending = []
+                else:
+                    pending.append(item)
+            if pending:
+                self.write(pending)
+
+    def write(self, items: list[_Item]) -> None:
+        source = self.source
+        codes = "".join(item.code for item in items if not item.count)
+        values = ", ".join(item.value for item in items if item.value)
+        arrays = [item for item in items if item.count]
+        if arrays:
+            key = ", ".join(item.count for item in arrays)
+            source.line(f"{self.out} += {source.constant(self.packers(items), 'A')}[{key}]({values})")
+        elif not values:
+            source.line(f"{self.out} += {bytes(len(codes))!r}")
         elif codes == "B":
-            source.line(f"{self.out}.append({values[0]})")
+            source.line(f"{self.out}.append({values})")
         else:
             pack = source.constant(Struct(">" + codes).pack, "P")
-            source.line(f"{self.out} += {pack}({', '.join(values)})")
-        self.codes, self.values = "", []
+            source.line(f"{self.out} += {pack}({values})")
 
-    def flush_with_length(self, length: str, writer: str = "write_varint") -> None:
-        """The run and then a varint, in one go if the varint has a single byte."""
-        codes, values = self.codes, list(self.values)
-        with self.source.block(f"if {length} < 128:"):
-            self.run("B", length)
-            self.flush()
-        self.codes, self.values = codes, values
-        with self.source.block("else:"):
-            self.flush()
-            self.source.line(f"{writer}({self.out}, {length})")
+    def packers(self, items: list[_Item]) -> Packers:
+        pieces, codes = [""], []
+        for item in items:
+            if item.count:
+                pieces.append("")
+                codes.append(item.code)
+            else:
+                pieces[-1] += item.code
+        return Packers(pieces, codes, compact=self.flexible)
 
     def field(self, field: Field, place: str) -> None:
         nullable = field.is_nullable(self.version)
@@ -153,28 +198,23 @@ class _EncoderWriter:
         else:
             source.line(f"{data} = {place}{content}")
             source.line(f"{length} = {measure}")
-        self.length(length, code, writer)
+        self.length(code, length, writer)
+        self.flush()
         source.line(f"{self.out} += {data}")
-
-    def length(self, length: str, code: str, writer: str = "write_varint") -> None:
-        if self.flexible:
-            self.flush_with_length(length, writer)
-        else:
-            self.run(code, length)
-            self.flush()
 
     def records(self, place: str, nullable: bool) -> None:
         assert self.out == "out", "records are never tagged"
         source, data, length = self.source, self.source.name("b"), self.source.name("n")
         source.line(f"{data} = {place}")
-        measure = f"records_size({data})" + (" + 1" if self.flexible else "")
+        measure = f"(len({data}) if type({data}) in BUFFERS else {data}.size_bytes)" + (" + 1" if self.flexible else "")
         if nullable:
             source.line(f"{length} = {0 if self.flexible else -1} if {data} is None else {measure}")
         else:
             source.line(f"{length} = {measure}")
-        self.length(length, "i")
+        self.length("i", length)
+        self.flush()
         with source.block(f"if {length} > {1 if self.flexible else 0}:"):
-            source.line(f"append_records({data}, out, parts)")
+            source.line(f"out = append_records({data}, out, parts)")
 
     def array(self, element: Type, place: str, nullable: bool) -> None:
         source, data, length = self.source, self.source.name("l"), self.source.name("n")
@@ -187,10 +227,11 @@ class _EncoderWriter:
                 source.line(f"{length} = {measure}")
         else:
             source.line(f"{length} = {measure}")
+        self.length("i", length)
         if isinstance(element, Fixed) and element is not UUID:
-            self.integers(element, data, length)
+            self.items.append(_Item(element.code, f"*{data}", count=length))
             return
-        self.length(length, "i")
+        self.flush()
         if element is UUID:
             source.line(f"{self.out} += join_uuids({data})")
             return
@@ -202,26 +243,6 @@ class _EncoderWriter:
                 case _:
                     self.field(Field(element, None), value)
             self.flush()
-
-    def integers(self, element: Fixed, data: str, length: str) -> None:
-        """The run, the count and the elements in one call; its layout depends on how many there are."""
-        source = self.source
-        if not self.flexible:
-            self.run("i", length)
-            packers = source.constant(Packers(self.codes, element.code), "A")
-            source.line(f"{self.out} += {packers}[len({data})]({', '.join(self.values)}, *{data})")
-            self.codes, self.values = "", []
-            return
-        codes, values = self.codes, list(self.values)
-        with source.block(f"if {length} < 128:"):
-            packers = source.constant(Packers(codes + "B", element.code), "A")
-            source.line(f"{self.out} += {packers}[len({data})]({', '.join([*values, length])}, *{data})")
-        with source.block("else:"):
-            self.flush()
-            source.line(f"write_varint({self.out}, {length})")
-            packers = source.constant(Packers("", element.code), "A")
-            source.line(f"{self.out} += {packers}[len({data})](*{data})")
-        self.codes, self.values = "", []
 
     def nested(self, cls: Any, place: str, nullable: bool) -> None:
         source, value = self.source, self.source.name("e")
@@ -239,16 +260,17 @@ class _EncoderWriter:
 
     def tags(self, tagged: list[Field], value: str) -> None:
         if not tagged:
-            self.codes += "x"
+            self.items.append(_Item("x", ""))
             return
         self.flush()
         source, outer = self.source, self.out
         flags = [(field, source.name("d")) for field in sorted(tagged, key=lambda field: field.tag or 0)]
-        for field, flag in flags:
-            source.line(f"{flag} = {self.is_default(field, f'{value}.{field.name}')}")
-        with source.block(f"if {' and '.join(flag for _, flag in flags)}:"):
+        untouched = [f"({self.is_untouched(field, f'{value}.{field.name}')})" for field, _ in flags]
+        with source.block(f"if {' and '.join(untouched)}:"):
             source.line(f"{outer}.append(0)")
         with source.block("else:"):
+            for field, flag in flags:
+                source.line(f"{flag} = {self.is_default(field, f'{value}.{field.name}')}")
             source.line(f"{outer}.append({len(flags)} - {' - '.join(flag for _, flag in flags)})")
             for field, flag in flags:
                 self.out = source.name("out")

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.model.errors import Malformed
 from barnabas.wire.api import FLEXIBLE_SINCE, ApiKey
-from barnabas.wire.message import Message, decode_from, encode_parts
-from barnabas.wire.primitives import STRING_BYTES_MAX, Buffer, SizedPart, Unencodable, records_size, skip_tags
+from barnabas.wire.message import Message, decode_from, encode_behind
+from barnabas.wire.primitives import STRING_BYTES_MAX, Buffer, SizedPart, Unencodable, part_size, skip_tags
 
 Part: TypeAlias = Buffer | SizedPart
 M = TypeVar("M", bound=Message)
@@ -32,6 +32,9 @@ class RequestHeader(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
+
+
+_new_header = tuple.__new__  # half the cost of the constructor, once per request
 
 
 def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
@@ -54,7 +57,7 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
         raise Malformed(f"a request header cannot be read: {error}") from error
     if position > len(view):
         raise Malformed("a request header ends too early")
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    return _new_header(RequestHeader, (api_key, api_version, correlation_id, client_id)), position
 
 
 def encode_request(message: Message, version: int, *, correlation_id: int, client_id: str | None) -> list[Part]:
@@ -83,18 +86,17 @@ def encode_response(message: Message, version: int, *, correlation_id: int) -> l
 def _framed(message: Message, version: int, out: bytearray) -> list[Part]:
     """The message behind its header, and the size at the front once it is known."""
     parts: list[Part] = []
-    encode_parts(message, version, out, parts)
+    tail = encode_behind(message, version, out, parts)
     if not parts:
         _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
         return [out]
-    if out:
-        parts.append(out)
-    size_bytes = sum(records_size(part) for part in parts) - _SIZE.size
+    if tail:
+        parts.append(tail)
+    size_bytes = sum(part_size(part) for part in parts) - _SIZE.size
     if size_bytes > FRAME_BYTES_MAX:
         raise Unencodable(f"a frame of {size_bytes} bytes is too large")
-    first = parts[0]
-    assert isinstance(first, bytearray), "the header comes before any records"
-    _SIZE.pack_into(first, 0, size_bytes)
+    assert parts[0] is out, "the header comes before any records"
+    _SIZE.pack_into(out, 0, size_bytes)
     return parts
 
 

@@ -193,9 +193,7 @@ def _constructor(cls: type[Message]) -> Any:
 
 def encode(message: Message, version: int) -> bytes:
     """The bytes of a message. Unencodable if it holds what the version cannot carry."""
-    out = bytearray()
-    _encode(message, version, out, None)
-    return bytes(out)
+    return bytes(encode_behind(message, version, bytearray(), None))
 
 
 def encode_parts(message: Message, version: int, out: bytearray, parts: list[Any]) -> None:
@@ -203,25 +201,35 @@ def encode_parts(message: Message, version: int, out: bytearray, parts: list[Any
 
     What is left in ``out`` at the end belongs behind the last part.
     """
-    _encode(message, version, out, parts)
+    head = len(parts)
+    tail = encode_behind(message, version, out, parts)
+    if tail is not out:
+        parts[head] = bytes(out)
+        out[:] = tail
 
 
-def _encode(message: Message, version: int, out: bytearray, parts: list[Any] | None) -> None:
+def encode_behind(message: Message, version: int, out: bytearray, parts: list[Any] | None) -> bytearray:
+    """As ``encode_parts``, but ``out`` itself becomes the first part and what is handed out belongs behind the last."""
     try:
-        message.encoders[version](message, out, parts)
+        return message.encoders[version](message, out, parts)
     except (layouts.error, AttributeError, TypeError, UnicodeEncodeError) as error:
         raise Unencodable(f"{type(message).__qualname__} v{version}: {error}") from error
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> M:
     """The message that begins at the position; what follows it is left alone. Malformed if the bytes are wrong."""
-    return decode_from(cls, version, buffer, position)[0]
+    try:
+        view = buffer if type(buffer) is memoryview else memoryview(buffer)
+        return cast(M, cls.decoders[version](view, position)[0])
+    except (layouts.error, IndexError, UnicodeDecodeError) as error:
+        raise Malformed(f"{cls.__qualname__} v{version}: {error}") from error
 
 
 def decode_from(cls: type[M], version: int, buffer: Buffer, position: int) -> tuple[M, int]:
     """The message and the position after it."""
     try:
-        return cls.decoders[version](buffer if type(buffer) is memoryview else memoryview(buffer), position)
+        view = buffer if type(buffer) is memoryview else memoryview(buffer)
+        return cls.decoders[version](view, position)
     except (layouts.error, IndexError, UnicodeDecodeError) as error:
         raise Malformed(f"{cls.__qualname__} v{version}: {error}") from error
 

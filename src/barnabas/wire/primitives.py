@@ -16,10 +16,12 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 STRING_BYTES_MAX: Final = 2**15 - 1
 BYTES_MAX: Final = 2**31 - 1
-VARINT_BYTES_MAX: Final = 5
+VARINT_MAX: Final = 2**32 - 1
 TAGGED_FIELDS_MAX: Final = 1024  # of one struct; Kafka itself has never used more than a handful
 INLINE_RECORDS_BYTES_MAX: Final = 4096  # larger records travel as a part of their own, uncopied
-_CACHED_ELEMENTS_MAX: Final = 64  # packers of longer arrays are built when they are needed
+CACHED_COUNT_MAX: Final = 127  # layouts of longer strings and arrays are built anew whenever they are needed
+CACHED_LAYOUTS_MAX: Final = 1024  # of one place in one codec
+BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
 
 
 class Unencodable(BarnabasError, ValueError):
@@ -38,15 +40,20 @@ Records: TypeAlias = Buffer | SizedPart
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint of at most five bytes and the position after it."""
-    value = shift = 0
-    for byte in view[position : position + VARINT_BYTES_MAX]:
-        position += 1
+    value = view[position]
+    if value < 0x80:
+        return value, position + 1
+    byte = view[position + 1]
+    if byte < 0x80:
+        return value & 0x7F | byte << 7, position + 2
+    value = value & 0x7F | (byte & 0x7F) << 7
+    for shift in (14, 21, 28):
+        byte = view[position + shift // 7]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if value >> 32:
+            if value > VARINT_MAX:
                 raise Malformed("a varint is wider than 32 bits")
-            return value, position
-        shift += 7
+            return value, position + shift // 7 + 1
     raise Malformed("a varint does not end")
 
 
@@ -98,50 +105,68 @@ def skip_tags(view: memoryview, position: int) -> int:
     return position
 
 
-def append_records(records: Any, out: bytearray, parts: list[Any] | None) -> None:
-    """Small records are copied behind what was written so far; others become a part, which costs no copy."""
-    in_memory = isinstance(records, bytes | bytearray | memoryview)
+def append_records(records: Any, out: bytearray, parts: list[Any] | None) -> bytearray:
+    """Put records behind what was written so far and hand out the buffer in which to go on.
+
+    Small records are copied; others become a part of their own, which costs no copy, and a new buffer begins.
+    """
+    in_memory = type(records) in BUFFERS
     if in_memory and (parts is None or len(records) <= INLINE_RECORDS_BYTES_MAX):
         out += records
-        return
+        return out
     if parts is None:
         raise Unencodable("records outside of memory can only be encoded in parts")
     if out:
-        parts.append(out[:])
-        out.clear()
+        parts.append(out)
     parts.append(records)
+    return bytearray()
 
 
-def records_size(records: Any) -> int:
-    if isinstance(records, bytes | bytearray | memoryview):
-        return len(records)
-    return int(records.size_bytes)
+def part_size(part: Any) -> int:
+    return len(part) if type(part) in BUFFERS else int(part.size_bytes)
 
 
 class Unpackers(dict[int, Callable[..., tuple[Any, ...]]]):
-    """For a fixed-width element: count -> the function that reads that many of them."""
+    """Length -> the function that reads that many bytes or elements, and the fixed fields behind them.
 
-    def __init__(self, code: str) -> None:
+    The length is the one on the wire: in compact form it is one more than the count. A null is refused here, because
+    it is never in the dictionary.
+    """
+
+    def __init__(self, name: str, code: str, suffix: str, *, compact: bool) -> None:
         super().__init__()
+        self._name = name
         self._code = code
+        self._suffix = suffix
+        self._compact = compact
 
-    def __missing__(self, count: int) -> Callable[..., tuple[Any, ...]]:
-        unpack = Struct(f">{count}{self._code}").unpack_from
-        if count <= _CACHED_ELEMENTS_MAX:
-            self[count] = unpack
+    def __missing__(self, length: int) -> Callable[..., tuple[Any, ...]]:
+        count = length - self._compact
+        if count < 0:
+            raise Malformed(f"{self._name} must not be null")
+        unpack = Struct(f">{count}{self._code}{self._suffix}").unpack_from
+        if count <= CACHED_COUNT_MAX:
+            self[length] = unpack
         return unpack
 
 
-class Packers(dict[int, Callable[..., bytes]]):
-    """For fixed fields that end in an array of fixed-width elements: count -> the function that writes them all."""
+class Packers(dict[Any, Callable[..., bytes]]):
+    """Lengths of integer arrays -> the function that writes them with the fixed fields around them.
 
-    def __init__(self, prefix: str, code: str) -> None:
+    The pieces are the codes before, between and behind the arrays, which are given by their element's code.
+    """
+
+    def __init__(self, pieces: list[str], codes: list[str], *, compact: bool) -> None:
         super().__init__()
-        self._prefix = prefix
-        self._code = code
+        self._pieces = pieces
+        self._codes = codes
+        self._compact = compact
 
-    def __missing__(self, count: int) -> Callable[..., bytes]:
-        pack = Struct(f">{self._prefix}{count}{self._code}").pack
-        if count <= _CACHED_ELEMENTS_MAX:
-            self[count] = pack
+    def __missing__(self, key: Any) -> Callable[..., bytes]:
+        counts = [max(length - self._compact, 0) for length in (key if isinstance(key, tuple) else (key,))]
+        arrays = [f"{count}{code}" for count, code in zip(counts, self._codes, strict=True)]
+        layout = ">" + "".join(piece + array for piece, array in zip(self._pieces, [*arrays, ""], strict=True))
+        pack = Struct(layout).pack
+        if len(self) < CACHED_LAYOUTS_MAX and max(counts) <= CACHED_COUNT_MAX:
+            self[key] = pack
         return pack
