@@ -1,7 +1,7 @@
 """One end of a simulated connection: asyncio's Transport over bytes that travel in virtual time.
 
-Bytes written are kept by reference until the end of the turn, as the production loop does, then leave in pieces while
-the receiver's window has room; pieces arrive in order. The network makes transports in pairs and decides latencies.
+Bytes written leave at once, in pieces, while the receiver's window has room; what has to wait is kept by reference, as
+production loops keep it. Pieces arrive in order. The network makes transports in pairs and decides latencies.
 """
 
 from __future__ import annotations
@@ -126,11 +126,7 @@ class SimulatedTransport(asyncio.Transport):
             return
         self._outbox.append(data)
         self._outbox_bytes += len(data)
-        if self._outbox_bytes > self._high_bytes:
-            self._pump()
-            self._apply_limits()
-        else:
-            self._pump_soon()
+        self._pump()
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         for data in list_of_data:
