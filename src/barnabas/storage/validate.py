@@ -1,0 +1,269 @@
+"""What a batch must satisfy before a leader appends it, and the few changes the broker makes to it.
+
+Pure: bytes and rules in, a batch that may be written or a protocol error out. Offsets, epochs and sequences are the
+log's business. The produce handler, the coordinators and the metadata log call ``validate``, for big compressed
+batches in a worker.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, CorruptBatch, WireError
+from barnabas.model.ids import NO_TIMESTAMP
+from barnabas.model.settings import INT64_MAX
+from barnabas.storage.settings import TopicSettings
+from barnabas.wire.batch import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    crc_matches,
+    read_header,
+    seal,
+)
+from barnabas.wire.compression import Codec, decompress
+from barnabas.wire.records import check, decode_batch, encode_batch
+from barnabas.world.disk import Buffer
+
+UNCOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024  # what one batch may hold when unpacked
+WORKER_BYTES_MIN: Final = 64 * 1024  # larger compressed batches are not unpacked on the loop
+RECORD_ERRORS_MAX: Final = 100  # how many bad records one answer names
+
+_MAGIC_POSITION: Final = 16
+_ATTRIBUTES: Final = Struct(">h")
+_ATTRIBUTES_POSITION: Final = 21
+_MAX_TIMESTAMP: Final = Struct(">q")
+_MAX_TIMESTAMP_POSITION: Final = 35
+
+_CODECS: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class Origin(enum.Enum):
+    """Who wants to append: what is asked of a client is not asked of the broker's own parts."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    RAFT = "raft"
+
+
+class InvalidRecords(ApiError):
+    """Some records are wrong, so none is taken; ``record_errors`` says which and why."""
+
+    def __init__(self, error: WireError, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(error, message)
+        self.record_errors = record_errors
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The facts of a topic's settings that validation needs."""
+
+    is_client: bool
+    is_size_limited: bool
+    size_bytes_max: int
+    keys_required: bool
+    uses_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    codec: Codec | None  # None: as the producer sent it
+    level: int | None
+
+    @classmethod
+    def of(cls, settings: TopicSettings, *, origin: Origin = Origin.CLIENT) -> Rules:
+        codec = _CODECS.get(settings.compression_type)
+        levels = {
+            Codec.GZIP: settings.compression_gzip_level,
+            Codec.LZ4: settings.compression_lz4_level,
+            Codec.ZSTD: settings.compression_zstd_level,
+        }
+        return cls(
+            is_client=origin is Origin.CLIENT,
+            is_size_limited=origin is not Origin.RAFT,
+            size_bytes_max=settings.max_message_bytes,
+            keys_required=settings.is_compacted,
+            uses_append_time=settings.message_timestamp_type == "LogAppendTime",
+            timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
+            timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
+            codec=codec,
+            level=levels.get(codec) if codec is not None else None,
+        )
+
+
+class Validated(NamedTuple):
+    """One batch that may be appended. ``records`` is writable: the log puts offset and epoch into it."""
+
+    records: bytearray | memoryview
+    header: BatchHeader
+    max_timestamp: int
+    append_time_ms: int = NO_TIMESTAMP
+    is_client: bool = True
+
+
+def needs_worker(records: Buffer) -> bool:
+    """Whether checking this takes long enough to be done away from the loop."""
+    return len(records) > WORKER_BYTES_MIN and records[_ATTRIBUTES_POSITION + 1] & CODEC_MASK != 0
+
+
+def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
+    """The batch as it may be appended; ApiError if it may not."""
+    header = _read_only_header(records)
+    attributes = header[5]
+    if rules.is_client:
+        _check_client(header)
+    if rules.is_size_limited and len(records) > rules.size_bytes_max:
+        raise _too_large(len(records), rules)
+    if not crc_matches(records, 0, header):
+        raise ApiError(errors.CORRUPT_MESSAGE, "the batch fails its checksum")
+    codec = attributes & CODEC_MASK
+    try:
+        payload = memoryview(records)[HEADER_BYTES:]
+        facts = check(
+            decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX) if codec else payload,
+            record_count=header[12],
+            base_timestamp=header[7],
+            keys_required=rules.keys_required,
+        )
+    except CorruptBatch as error:
+        # The checksum fits, so the sender meant it this way: sending it again will not help.
+        raise ApiError(errors.INVALID_RECORD, str(error)) from error
+    if facts.keyless:
+        raise _keyless(facts.keyless)
+    if attributes & APPEND_TIME:
+        raise _producer_set_append_time(header)
+    max_timestamp = facts.max_timestamp
+    if rules.uses_append_time:
+        max_timestamp = now_ms
+    elif max_timestamp - now_ms > rules.timestamp_after_max_ms or rules.timestamp_before_max_ms != INT64_MAX:
+        _check_timestamps(records, rules, now_ms)
+    target = rules.codec
+    if not facts.is_dense or (target is not None and target != codec and not (attributes & CONTROL and not codec)):
+        return _rebuilt(records, header, rules, target if target is not None else codec, now_ms)
+    if header[8] != max_timestamp or rules.uses_append_time:
+        records = _writable(records)
+        header = _restamped(records, header, max_timestamp, uses_append_time=rules.uses_append_time)
+    append_time_ms = now_ms if rules.uses_append_time else NO_TIMESTAMP
+    return Validated(_writable(records), header, max_timestamp, append_time_ms, rules.is_client)
+
+
+def _read_only_header(records: Buffer) -> BatchHeader:
+    """The header of the batch, which must be the only one."""
+    if len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] != MAGIC:
+        raise ApiError(errors.INVALID_RECORD, f"batches have magic {MAGIC}, not {records[_MAGIC_POSITION]}")
+    if len(records) < HEADER_BYTES:
+        raise ApiError(errors.INVALID_RECORD, "there is no batch")
+    try:
+        header = read_header(records)
+    except CorruptBatch as error:
+        raise ApiError(errors.CORRUPT_MESSAGE, str(error)) from error
+    size_bytes = header[1] + LENGTH_OVERHEAD
+    if size_bytes != len(records):
+        problem = "the batch is cut off" if size_bytes > len(records) else "there is more than one batch"
+        raise ApiError(errors.INVALID_RECORD, problem)
+    return header
+
+
+def _check_client(header: BatchHeader) -> None:
+    base_offset, count, delta = header[0], header[12], header[6]
+    if base_offset != 0:
+        raise ApiError(errors.INVALID_RECORD, f"a producer's batch starts at offset 0, not {base_offset}")
+    if count <= 0 or delta + 1 != count:
+        raise ApiError(errors.INVALID_RECORD, f"{count} records do not end at offset delta {delta}")
+    if header[5] & CONTROL:
+        raise ApiError(errors.INVALID_RECORD, "clients do not write control records")
+    if header[9] >= 0 and header[11] < 0:
+        raise ApiError(errors.INVALID_RECORD, f"producer {header[9]} sent the sequence {header[11]}")
+    if header[5] & CODEC_MASK > Codec.ZSTD:
+        raise ApiError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {header[5] & CODEC_MASK}")
+
+
+def _too_large(size_bytes: int, rules: Rules) -> ApiError:
+    return ApiError(errors.MESSAGE_TOO_LARGE, f"the batch has {size_bytes} bytes and may have {rules.size_bytes_max}")
+
+
+def _keyless(indexes: tuple[int, ...]) -> InvalidRecords:
+    return InvalidRecords(
+        errors.INVALID_RECORD,
+        "One or more records have been rejected: a compacted topic takes no record without a key",
+        [(index, "A compacted topic takes no record without a key.") for index in indexes[:RECORD_ERRORS_MAX]],
+    )
+
+
+def _producer_set_append_time(header: BatchHeader) -> InvalidRecords:
+    count = min(header.record_count, RECORD_ERRORS_MAX)
+    return InvalidRecords(
+        errors.INVALID_TIMESTAMP,
+        "One or more records have been rejected due to invalid timestamp",
+        [(index, "A producer does not set the timestamp type LogAppendTime.") for index in range(count)],
+    )
+
+
+def _check_timestamps(records: Buffer, rules: Rules, now_ms: int) -> None:
+    """The slow way, record by record, when some timestamp may be out of range."""
+    earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
+    wrong = [
+        (index, f"The timestamp {record.timestamp} is not within [{earliest}, {latest}].")
+        for index, record in enumerate(decode_batch(records, size_bytes_max=UNCOMPRESSED_BYTES_MAX))
+        if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
+    ]
+    if wrong:
+        raise InvalidRecords(
+            errors.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            wrong[:RECORD_ERRORS_MAX],
+        )
+
+
+def _rebuilt(records: Buffer, header: BatchHeader, rules: Rules, codec: int, now_ms: int) -> Validated:
+    """The same records in a new batch: another codec, or offsets put in order."""
+    batch = encode_batch(
+        [
+            (record.timestamp, record.key, record.value, record.headers)
+            for record in decode_batch(records, size_bytes_max=UNCOMPRESSED_BYTES_MAX)
+        ],
+        codec=codec,
+        level=rules.level if rules.codec == codec else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+        is_control=header.is_control,
+        append_time=now_ms if rules.uses_append_time else None,
+    )
+    if rules.is_size_limited and len(batch) > rules.size_bytes_max:
+        raise _too_large(len(batch), rules)
+    rebuilt = read_header(batch)
+    append_time_ms = now_ms if rules.uses_append_time else NO_TIMESTAMP
+    return Validated(batch, rebuilt, rebuilt.max_timestamp, append_time_ms, rules.is_client)
+
+
+def _writable(records: Buffer) -> bytearray | memoryview:
+    if isinstance(records, bytearray):
+        return records
+    if isinstance(records, memoryview) and not records.readonly:
+        return records
+    return bytearray(records)
+
+
+def _restamped(
+    records: bytearray | memoryview, header: BatchHeader, max_timestamp: int, *, uses_append_time: bool
+) -> BatchHeader:
+    """Set the batch's largest timestamp in place; with append time it counts for every record."""
+    attributes = header.attributes | APPEND_TIME if uses_append_time else header.attributes
+    _ATTRIBUTES.pack_into(records, _ATTRIBUTES_POSITION, attributes)
+    _MAX_TIMESTAMP.pack_into(records, _MAX_TIMESTAMP_POSITION, max_timestamp)
+    seal(records, 0)
+    return read_header(records)
