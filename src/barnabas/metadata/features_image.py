@@ -1,16 +1,17 @@
 """The finalized level of every feature, which is how a cluster says what all its nodes may rely on.
 
-The picture keeps them as a plain map; a feature that is off has no entry. Which levels exist and who may change them
-is in ``features``. ApiVersions tells clients what is here.
+The picture keeps them as a plain map; a feature that is off has no entry. Who may change a level is decided in
+``features``. ApiVersions tells clients what is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from immutables import Map
 
+from barnabas.metadata.brokers_image import VersionRange
 from barnabas.metadata.records import FeatureLevelRecord
 
 METADATA_VERSION: Final = "metadata.version"
@@ -19,7 +20,21 @@ TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
 
+# What this version of the code can run at. Records are written as level 30 of metadata.version (4.3-IV0) has them.
+SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
+    METADATA_VERSION: VersionRange(30, 30),
+    KRAFT_VERSION: VersionRange(1, 1),
+    TRANSACTION_VERSION: VersionRange(0, 2),
+    GROUP_VERSION: VersionRange(0, 1),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
+}
+
 Levels: TypeAlias = Map[str, int]
+
+
+def finalized(levels: Levels) -> Levels:
+    """The levels as nodes and clients are told them: that of the quorum itself is kept by Raft, not by records here."""
+    return levels.set(KRAFT_VERSION, SUPPORTED_FEATURES[KRAFT_VERSION].highest)
 
 
 def with_level(levels: Levels, record: FeatureLevelRecord) -> Levels:

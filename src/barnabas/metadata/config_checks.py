@@ -1,0 +1,124 @@
+"""Whether a resource may have the configurations it would have after a change.
+
+The rules differ by kind of resource: topics and groups refuse what they do not know as INVALID_CONFIG, brokers as
+INVALID_REQUEST, as Kafka does. ``configs`` computes what the change would give and asks here; creating a topic too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from barnabas.metadata import topic_names
+from barnabas.metadata.config_schema import MIN_INSYNC_REPLICAS, ConfigSchema
+from barnabas.metadata.configs_image import ConfigResource, ResourceType
+from barnabas.metadata.image import ClusterImage
+from barnabas.model.errors import (
+    BROKER_ID_NOT_REGISTERED,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ApiError,
+)
+from barnabas.model.settings import InvalidSetting, SettingTable, Update
+
+VALUE_LENGTH_MAX: Final = 32767
+_LISTENER_PREFIX: Final = "listener.name."
+
+
+def table_of(schema: ConfigSchema, resource: ConfigResource) -> SettingTable:
+    """The settings that a resource may have, or INVALID_REQUEST for a resource that has none here."""
+    if resource.type == ResourceType.TOPIC:
+        return schema.topic_settings
+    if resource.type == ResourceType.BROKER:
+        return schema.broker_settings
+    if resource.type == ResourceType.GROUP:
+        return schema.group_settings
+    raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource.type}")
+
+
+def check(
+    image: ClusterImage,
+    schema: ConfigSchema,
+    resource: ConfigResource,
+    changes: Mapping[str, str | None],
+    *,
+    is_new: bool = False,
+) -> None:
+    """ApiError unless the resource may be changed so; one that is ``is_new`` need not exist yet."""
+    for name, value in changes.items():
+        _check_min_isr(image, resource, name, value)
+        if value is not None and len(value) > VALUE_LENGTH_MAX:
+            raise ApiError(
+                INVALID_CONFIG,
+                f"The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{VALUE_LENGTH_MAX} bytes.",
+            )
+    values = {**image.configs.of(resource), **changes}
+    own = {name: value for name, value in values.items() if value is not None}
+    if resource.type == ResourceType.TOPIC:
+        _check_topic(image, schema, resource.name, own)
+    elif resource.type == ResourceType.BROKER:
+        _check_broker(schema, resource.name, changes)
+    else:
+        _check_group(schema, resource.name, own)
+    if not is_new:
+        _check_exists(image, resource)
+
+
+def _check_min_isr(image: ClusterImage, resource: ConfigResource, name: str, value: str | None) -> None:
+    """With eligible leader replicas, all brokers must mean the same by the minimum (KIP-966)."""
+    if name != MIN_INSYNC_REPLICAS or resource.type != ResourceType.BROKER or not image.has_elr:
+        return
+    if resource.name:
+        raise ApiError(INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    if value is None:
+        raise ApiError(INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+
+
+def _check_topic(image: ClusterImage, schema: ConfigSchema, name: str, own: Mapping[str, str]) -> None:
+    if not name:
+        raise ApiError(INVALID_REQUEST, "Default topic resources are not allowed.")
+    topic_names.check(name)
+    reason = schema.reason_invalid_topic(image.configs, own)
+    if reason is not None:
+        raise ApiError(INVALID_CONFIG, reason)
+
+
+def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str | None]) -> None:
+    if broker and not (broker.isascii() and broker.isdigit()):
+        raise ApiError(INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+    for name, value in changes.items():
+        if value is None:
+            continue
+        base_name = name.split(".", 3)[-1] if name.startswith(_LISTENER_PREFIX) else name
+        try:
+            setting = schema.broker_settings[base_name]
+            if setting.update is Update.READ_ONLY:
+                raise ApiError(INVALID_REQUEST, f"Cannot update these configs dynamically: {name}")
+            if setting.update is Update.PER_BROKER and not broker:
+                raise ApiError(
+                    INVALID_REQUEST,
+                    f"Cannot update these configs at default cluster level, broker id must be specified: {name}",
+                )
+            setting.parse(value)
+        except InvalidSetting as error:
+            raise ApiError(INVALID_REQUEST, str(error)) from None
+
+
+def _check_group(schema: ConfigSchema, group: str, own: Mapping[str, str]) -> None:
+    if not group:
+        raise ApiError(INVALID_REQUEST, "Default group resources are not allowed.")
+    try:
+        schema.group_settings.parse(own)
+    except InvalidSetting as error:
+        raise ApiError(INVALID_CONFIG, str(error)) from None
+
+
+def _check_exists(image: ClusterImage, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC and resource.name not in image.topics:
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    if resource.type == ResourceType.BROKER and resource.name:
+        node_id = int(resource.name)
+        if node_id not in image.brokers and node_id not in image.controllers:
+            raise ApiError(BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
