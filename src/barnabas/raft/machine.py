@@ -1,0 +1,199 @@
+"""The Raft machine of the metadata quorum: an event and the time in, effects out. No clock, no chance, no I/O.
+
+It is KRaft: followers pull, a fetch acknowledges, a diverging log is cut by epochs, elections begin with a pre-vote
+(KIP-996), voters change one at a time through records in the log (KIP-853). This module routes events to the part that
+decides (``elections.py``, ``leading.py``, ``following.py``, ``reconfiguration.py``), then asks the role what is due.
+One voter elects itself in its first step. ``driver.py`` performs the effects on a disk and a network, the simulation in
+memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.model.ids import NO_BROKER
+from barnabas.raft.events import (
+    Answered,
+    Asked,
+    Effect,
+    Event,
+    LogStartMoved,
+    LogSynced,
+    Persist,
+    Proposed,
+    QuorumState,
+    ResignAsked,
+    ShutdownAsked,
+    SnapshotInstalled,
+    SnapshotTaken,
+    Started,
+    TimerFired,
+)
+from barnabas.raft.following import Following
+from barnabas.raft.messages import (
+    AddVoter,
+    BeginQuorumEpoch,
+    BeginQuorumEpochResponse,
+    EndQuorumEpoch,
+    EndQuorumEpochResponse,
+    Fetch,
+    FetchResponse,
+    FetchSnapshot,
+    FetchSnapshotResponse,
+    RemoveVoter,
+    SupportResponse,
+    UpdateVoter,
+    UpdateVoterResponse,
+    Vote,
+    VoterChangeResponse,
+    VoteResponse,
+)
+from barnabas.raft.quorum import Election
+from barnabas.raft.reconfiguration import Reconfiguration
+from barnabas.raft.roles import NEVER_MS, Candidate, Follower, Leader, Prospective, Resigned, Unattached
+
+ROLES_PER_STEP_MAX: Final = 8  # Resigned, Prospective, Candidate, Leader is the longest way; more would be a circle
+
+
+# Who decides what: the method that takes each event, request and response, and what each role is asked after it.
+_EVENTS: Final[dict[type, str]] = {
+    Started: "_on_started",
+    TimerFired: "_on_timer_fired",
+    Asked: "_on_asked",
+    Answered: "_on_answered",
+    Proposed: "_on_proposed",
+    LogSynced: "_on_log_synced",
+    SnapshotTaken: "_on_snapshot_taken",
+    LogStartMoved: "_on_log_start_moved",
+    SnapshotInstalled: "_on_snapshot_installed",
+    ResignAsked: "_on_resign_asked",
+    ShutdownAsked: "_on_shutdown_asked",
+}
+_REQUESTS: Final[dict[type, str]] = {
+    Vote: "_on_vote",
+    BeginQuorumEpoch: "_on_begin_quorum_epoch",
+    EndQuorumEpoch: "_on_end_quorum_epoch",
+    Fetch: "_on_fetch",
+    FetchSnapshot: "_on_fetch_snapshot",
+    AddVoter: "_on_add_voter",
+    RemoveVoter: "_on_remove_voter",
+    UpdateVoter: "_on_update_voter",
+}
+_RESPONSES: Final[dict[type, str]] = {
+    VoteResponse: "_on_vote_response",
+    BeginQuorumEpochResponse: "_on_begin_quorum_epoch_response",
+    EndQuorumEpochResponse: "_on_end_quorum_epoch_response",
+    FetchResponse: "_on_fetch_response",
+    FetchSnapshotResponse: "_on_fetch_snapshot_response",
+    VoterChangeResponse: "_on_voter_change_response",
+    UpdateVoterResponse: "_on_update_voter_response",
+    SupportResponse: "_on_support_response",
+}
+_POLLS: Final[dict[type, str]] = {
+    Unattached: "_poll_unattached",
+    Prospective: "_poll_prospective",
+    Candidate: "_poll_candidate",
+    Leader: "_poll_leader",
+    Follower: "_poll_follower",
+    Resigned: "_poll_resigned",
+}
+
+
+class RaftMachine(Reconfiguration, Following):
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take one event. The state that must survive comes first among the effects, if it has changed."""
+        self.now_ms = max(self.now_ms, now_ms)
+        self._effects = []
+        before = self.state
+        getattr(self, _EVENTS[type(event)])(event)
+        self._poll()
+        effects, self._effects = self._effects, []
+        if self.state != before or isinstance(event, Started):
+            effects.insert(0, Persist(self.state))
+        assert self.state.epoch >= before.epoch
+        return effects
+
+    def _poll(self) -> None:
+        for _ in range(ROLES_PER_STEP_MAX):
+            role = self.role
+            getattr(self, _POLLS[type(role)])(role)
+            if self.role is role:
+                return
+        raise AssertionError(f"replica {self.local.id} goes in circles: {self.role}")
+
+    # Starting ----------------------------------------
+
+    def _on_started(self, event: Started) -> None:
+        """Begin as what the disk says we were, with the care that a crash demands."""
+        state, key = self.state, self.local.key
+        deadline_ms = self._election_deadline_ms() if self.is_voter else NEVER_MS
+        self.role = Unattached(deadline_ms)
+        if state.epoch < self.log.last_epoch:
+            self.state = QuorumState(self.log.last_epoch)
+        elif state.leader_id == key.id:
+            # Never again leader in this epoch: records that were not durable may be gone, and an offset of an epoch
+            # must not be given to two records.
+            others = {voter_id for voter_id in self.log.voters.ids if voter_id != key.id}
+            self.role = Resigned(deadline_ms, others, ())
+        elif state.leader_id != NO_BROKER:
+            endpoints = self.log.voters.endpoints_of(state.leader_id)
+            if endpoints:
+                self._become_follower(state.epoch, state.leader_id, endpoints)
+        elif state.voted == key and self.is_voter:
+            election = Election(self.log.voters.ids)
+            election.grant(key.id)
+            self.role = Candidate(election, deadline_ms)
+        self._announce()
+
+    def _on_timer_fired(self, event: TimerFired) -> None:
+        """The poll after every event does what is due."""
+
+    def _on_shutdown_asked(self, event: ShutdownAsked) -> None:
+        self.is_shutting_down = True
+
+    def _on_snapshot_taken(self, event: SnapshotTaken) -> None:
+        latest = self.log.latest_snapshot
+        if latest is None or event.snapshot > latest:
+            self.log.latest_snapshot = event.snapshot
+
+    def _on_log_start_moved(self, event: LogStartMoved) -> None:
+        self.log.start_after(event.snapshot)
+
+    def _on_asked(self, event: Asked) -> None:
+        getattr(self, _REQUESTS[type(event.request)])(event.request_id, event.request)
+
+    def _on_answered(self, event: Answered) -> None:
+        if not self._is_expected(event.peer_id, event.number):
+            return
+        connection = self._connection(event.peer_id)
+        connection.number = None
+        response = event.response
+        is_good = response is not None and getattr(self, _RESPONSES[type(response)])(event.peer_id, response)
+        if not is_good:
+            connection.backoff_end_ms = self.now_ms + self.settings.retry_backoff_ms
+
+    # When to wake ----------------------------------------
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When TimerFired is due if nothing else happens; NEVER_MS if never."""
+        deadlines = [
+            connection.deadline_ms if connection.number is not None else connection.backoff_end_ms
+            for connection in self._connections.values()
+            if connection.number is not None or connection.backoff_end_ms > self.now_ms
+        ]
+        role = self.role
+        if isinstance(role, Leader):
+            deadlines += [pending.deadline_ms for pending in role.pending_fetches]
+            if role.change is not None:
+                deadlines.append(role.change.deadline_ms)
+            if not self.is_only_voter:
+                deadlines += [role.check_quorum_deadline_ms, role.begin_epoch_deadline_ms]
+        elif isinstance(role, Follower):
+            if self._may_run():
+                deadlines.append(role.fetch_deadline_ms)
+            deadlines.append(role.update_voter_deadline_ms)
+        elif not self.is_shutting_down and (self._may_run() or isinstance(role, Resigned)):
+            deadlines.append(role.election_deadline_ms)
+        # What is due and could not be done waits for another event, not for the clock.
+        return min((deadline for deadline in deadlines if deadline > self.now_ms), default=NEVER_MS)
