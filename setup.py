@@ -7,6 +7,14 @@ compiler go on with the interpreted form, which is slower and says so once.
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-CODEC = Extension("barnabas.wire.record_codec", ["src/barnabas/wire/record_codec.py"], optional=True)
+EXTENSIONS = [
+    Extension(
+        "barnabas.wire.record_codec",
+        ["src/barnabas/wire/record_codec.py"],
+        depends=["src/barnabas/wire/named_tuple.pxd"],
+        optional=True,
+    ),
+    Extension("barnabas.wire.record_encoder", ["src/barnabas/wire/record_encoder.py"], optional=True),
+]
 
-setup(ext_modules=cythonize([CODEC], language_level=3, build_dir="build/cython"))
+setup(ext_modules=cythonize(EXTENSIONS, language_level=3, build_dir="build/cython", include_path=["src"]))

@@ -17,12 +17,16 @@ try:
 except ImportError:
     from barnabas.wire import uncompiled as cython
 
+if cython.compiled:
+    from cython.cimports.barnabas.wire.named_tuple import new_record
+    from cython.cimports.libc.string import memcpy
+
 COMPILED: bool = cython.compiled
 
 RECORD_BYTES_MIN = 7  # length, attributes, timestamp, offset, key, value, header count: a byte each
 KEYLESS_MAX = 1000
-TIMESTAMP_MAX = (1 << 63) - 1
-TIMESTAMP_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+MICROSECONDS_MAX = INT64_MAX // 1000
 
 
 @cython.cfunc
@@ -41,6 +45,10 @@ def _rest(
     raw: cython.ulonglong = first & 0x7F
     shift: cython.int = 7
     byte: cython.ulonglong
+    if position < end:
+        byte = data[position]
+        if byte < 0x80:
+            return raw | byte << 7, position + 1
     while position < end:
         byte = data[position]
         position += 1
@@ -174,30 +182,26 @@ def check(
     """Largest timestamp delta, offset delta of the first record with it, whether offsets are dense, what has no key."""
     data: cython.p_const_uchar
     end: cython.Py_ssize_t = _sane_size(payload, record_count)
-    if record_count == 0:
-        return 0, 0, True, ()
     if cython.compiled:
         view: cython.const_uchar[::1] = payload
         data = cython.address(view[0])
     else:
         data = bytes(payload)
-    lowest, highest = _timestamp_deltas(base_timestamp)
-    delta_min: cython.longlong = lowest
-    delta_max: cython.longlong = highest
-    largest: cython.longlong = lowest
-    largest_offset: cython.longlong = 0
+    delta_min, delta_max = _delta_range(base_timestamp, INT64_MAX)
+    largest: cython.longlong = delta_min
+    largest_offset: cython.longlong = -1
     is_dense: cython.bint = True
     keyless: list[int] = []
     position: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(record_count):
-        position, timestamp, offset, _, key_size, _, _, _, _ = _record(data, position, end)
-        if position < 0 or timestamp < delta_min or timestamp > delta_max:
+        position, delta, offset, _, key_size, _, _, _, _ = _record(data, position, end)
+        if position < 0 or delta < delta_min or delta > delta_max:
             raise CorruptBatch(f"record {index} of {record_count} is malformed")
         if offset != index:
             is_dense = False
-        if timestamp > largest or index == 0:
-            largest = timestamp
+        if delta > largest or largest_offset < 0:
+            largest = delta
             largest_offset = offset
         if keys_required and key_size < 0 and len(keyless) < KEYLESS_MAX:
             keyless.append(index)
@@ -206,46 +210,135 @@ def check(
     return largest, largest_offset, is_dense, tuple(keyless)
 
 
-def decode(
-    payload: Any,
-    record_count: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    append_time: object,
-    record_type: Any,
-) -> list[Any]:
-    """The records as ``record_type`` (offset, timestamp, key, value, headers)."""
+@cython.locals(delta=cython.longlong, offset=cython.longlong, key=cython.Py_ssize_t, key_size=cython.Py_ssize_t)
+@cython.locals(value=cython.Py_ssize_t, value_size=cython.Py_ssize_t)
+def decode(payload: Any, header: Any, record_type: type) -> list[Any]:
+    """The records as ``record_type``, a named tuple of offset, timestamp, key, value and headers."""
     data: cython.p_const_uchar
+    record_count: cython.Py_ssize_t = header.record_count
     end: cython.Py_ssize_t = _sane_size(payload, record_count)
     records: list[Any] = []
-    if record_count == 0:
-        return records
     if cython.compiled:
         view: cython.const_uchar[::1] = payload
         data = cython.address(view[0])
     else:
         data = bytes(payload)
-    lowest, highest = _timestamp_deltas(base_timestamp)
-    delta_min: cython.longlong = lowest
-    delta_max: cython.longlong = highest
-    uses_append_time: cython.bint = append_time is not None
+    base_offset: cython.longlong = header.base_offset
+    base_timestamp: cython.longlong = header.base_timestamp
+    delta_min, delta_max = _delta_range(base_timestamp, INT64_MAX)
+    uses_append_time: cython.bint = header.uses_append_time
+    timestamp: Any = header.max_timestamp if uses_append_time else base_timestamp
+    last_delta: cython.longlong = 0
     position: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(record_count):
         position, delta, offset, key, key_size, value, value_size, headers, header_count = _record(data, position, end)
         if position < 0 or delta < delta_min or delta > delta_max:
             raise CorruptBatch(f"record {index} of {record_count} is malformed")
-        fields = (
+        if delta != last_delta and not uses_append_time:
+            last_delta = delta
+            timestamp = base_timestamp + delta
+        record = _new(
+            record_type,
             base_offset + offset,
-            append_time if uses_append_time else base_timestamp + delta,
+            timestamp,
             None if key_size < 0 else data[key : key + key_size],
             None if value_size < 0 else data[value : value + value_size],
             () if header_count == 0 else _header_pairs(data, headers, header_count, end),
         )
-        records.append(_new(record_type, fields))
+        records.append(record)
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")
     return records
+
+
+@cython.cclass
+class BytesColumn:
+    """Writable buffers in Arrow's layout of binary: int32 bounds (an entry more than rows), bytes, validity bits.
+
+    All bits are set when it begins; the rows of a column are put one after the other.
+    """
+
+    bounds: cython.int[::1]
+    data: cython.uchar[::1]
+    bits: cython.uchar[::1]
+    end: cython.Py_ssize_t
+
+    def __init__(self, bounds: Any, data: Any, bits: Any) -> None:
+        self.bounds, self.data, self.bits = bounds, data, bits
+        self.bounds[0] = 0
+        self.end = 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def put(
+        self, row: cython.Py_ssize_t, source: cython.p_const_uchar, start: cython.Py_ssize_t, size: cython.Py_ssize_t
+    ) -> cython.int:
+        end: cython.Py_ssize_t = self.end
+        if row + 1 >= len(self.bounds) or row >= 8 * len(self.bits) or size > len(self.data) - end:
+            raise ValueError("the column is full")
+        if size > 0:
+            if cython.compiled:
+                memcpy(cython.address(self.data[end]), source + start, size)
+            else:
+                self.data[end : end + size] = source[start : start + size]
+            end += size
+            self.end = end
+        elif size < 0:
+            self.bits[row >> 3] &= 0xFF ^ (1 << (row & 7))
+        self.bounds[row + 1] = end
+        return 0
+
+
+@cython.locals(delta=cython.longlong, offset=cython.longlong)
+def fill(
+    payload: Any,
+    header: Any,
+    first_offset: cython.longlong,
+    end_offset: cython.longlong,
+    columns: tuple[Any, Any, BytesColumn, BytesColumn],
+    row: cython.Py_ssize_t,
+) -> int:
+    """Decodes from ``first_offset`` up to ``end_offset`` into columns (int64 offsets, int64 timestamps in microseconds,
+    keys, values) from ``row`` on; returns the row after the last."""
+    data: cython.p_const_uchar
+    record_count: cython.Py_ssize_t = header.record_count
+    end: cython.Py_ssize_t = _sane_size(payload, record_count)
+    if cython.compiled:
+        view: cython.const_uchar[::1] = payload
+        data = cython.address(view[0])
+    else:
+        data = bytes(payload)
+    offsets: cython.longlong[::1] = columns[0]
+    timestamps: cython.longlong[::1] = columns[1]
+    keys: BytesColumn = columns[2]
+    values: BytesColumn = columns[3]
+    if row < 0 or row + record_count > min(len(offsets), len(timestamps)):
+        raise ValueError("the columns have too few rows")
+    base_offset: cython.longlong = header.base_offset
+    # With append time the deltas lie in the batch still, but mean nothing.
+    uses_append_time: cython.bint = header.uses_append_time
+    base_timestamp: cython.longlong = header.max_timestamp if uses_append_time else header.base_timestamp
+    delta_min, delta_max = _delta_range(base_timestamp, MICROSECONDS_MAX)
+    position: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t
+    for index in range(record_count):
+        position, delta, offset, key, key_size, value, value_size, _, _ = _record(data, position, end)
+        if uses_append_time:
+            delta = 0
+        if position < 0 or delta < delta_min or delta > delta_max:
+            raise CorruptBatch(f"record {index} of {record_count} is malformed")
+        offset += base_offset
+        if first_offset <= offset < end_offset:
+            offsets[row] = offset
+            timestamps[row] = 1000 * (base_timestamp + delta)
+            keys.put(row, data, key, key_size)
+            values.put(row, data, value, value_size)
+            row += 1
+    if position != end:
+        raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")
+    return row
 
 
 @cython.cfunc
@@ -279,15 +372,17 @@ def _header_pairs(
 
 @cython.cfunc
 @cython.inline
-def _new(record_type: Any, fields: tuple[Any, ...]) -> Any:
-    return tuple.__new__(record_type, fields)
+def _new(record_type: type, offset: Any, timestamp: Any, key: Any, value: Any, headers: Any) -> Any:
+    if not cython.compiled:
+        return tuple.__new__(record_type, (offset, timestamp, key, value, headers))
+    return new_record(record_type, offset, timestamp, key, value, headers)
 
 
 @cython.cfunc
-def _timestamp_deltas(base_timestamp: Any) -> tuple[int, int]:
-    """The deltas that leave a timestamp within 64 bits."""
-    base = int(base_timestamp)
-    return max(TIMESTAMP_MIN, TIMESTAMP_MIN - base), min(TIMESTAMP_MAX, TIMESTAMP_MAX - base)
+@cython.returns((cython.longlong, cython.longlong))
+def _delta_range(base: cython.longlong, most: cython.longlong) -> Any:
+    """The timestamp deltas that, added to ``base``, stay within ``most`` on either side of zero."""
+    return (-most - base if base < 0 else -most), (most - base if base > 0 else most)
 
 
 @cython.cfunc
@@ -299,73 +394,3 @@ def _sane_size(payload: Any, record_count: cython.Py_ssize_t) -> object:
     if size and not record_count:
         raise CorruptBatch(f"{size} bytes follow the last of no records")
     return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put(out: cython.p_uchar, position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Writes one varint and returns the position after it."""
-    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
-    while raw > 0x7F:
-        out[position] = (raw & 0x7F) | 0x80
-        position += 1
-        raw >>= 7
-    out[position] = raw
-    return position + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _size(value: cython.longlong) -> cython.Py_ssize_t:
-    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
-    size: cython.Py_ssize_t = 1
-    while raw > 0x7F:
-        raw >>= 7
-        size += 1
-    return size
-
-
-def encode(records: Any, reserved_bytes: cython.Py_ssize_t) -> tuple[bytearray, int, int]:
-    """``reserved_bytes`` zeros and the records behind them, with the first and the largest timestamp."""
-    base: cython.longlong = records[0][0]
-    largest: cython.longlong = base
-    buffer = bytearray(reserved_bytes)
-    index: cython.Py_ssize_t = 0
-    for index, (timestamp, key, value, headers) in enumerate(records):
-        body = bytearray(1)
-        body += _varint(timestamp - base)
-        body += _varint(index)
-        for part in (key, value):
-            if part is None:
-                body += b"\x01"
-            else:
-                body += _varint(len(part))
-                body += part
-        body += _varint(len(headers))
-        for name, content in headers:
-            encoded = name.encode()
-            body += _varint(len(encoded))
-            body += encoded
-            if content is None:
-                body += b"\x01"
-            else:
-                body += _varint(len(content))
-                body += content
-        buffer += _varint(len(body))
-        buffer += body
-        if timestamp > largest:
-            largest = timestamp
-    return buffer, base, largest
-
-
-@cython.cfunc
-def _varint(value: cython.longlong) -> bytes:
-    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while raw > 0x7F:
-        out.append((raw & 0x7F) | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 from barnabas.model.errors import CorruptBatch
-from barnabas.wire import batch, record_codec
+from barnabas.wire import batch, record_codec, record_encoder
 from barnabas.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD, BatchHeader
 from barnabas.wire.compression import Buffer, Codec, compress, decompress
 
@@ -82,21 +82,45 @@ def _decode(buffer: Buffer, position: int, header: BatchHeader, size_bytes_max: 
     payload = payload_of(buffer, position, header, size_bytes_max=size_bytes_max)
     if not 0 <= header.base_offset <= OFFSET_MAX - LENGTH_MAX:
         raise CorruptBatch(f"a batch cannot begin at offset {header.base_offset}")
-    append_time = header.max_timestamp if header.uses_append_time else None
     # Records hold no cycles, yet a collector that wakes up every 700 of them would halve the speed.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return record_codec.decode(
-            payload, header.record_count, header.base_offset, header.base_timestamp, append_time, Record
-        )
+        records: list[Record] = record_codec.decode(payload, header, Record)
+        return records
     finally:
         if was_enabled:
             gc.enable()
 
 
-def encode_batch(
-    records: Sequence[Unplaced],
+class BatchFacts(TypedDict, total=False):
+    """What a batch says of itself beyond its records; the contract of :func:`encode_batch`'s keywords."""
+
+    base_offset: int
+    codec: int
+    level: int | None
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    leader_epoch: int
+    is_transactional: bool
+    is_control: bool
+    append_time: int | None
+
+
+def encode_batch(records: Sequence[Unplaced], **facts: Unpack[BatchFacts]) -> bytearray:
+    """One sealed batch of at least one record, with offsets from ``base_offset`` upwards."""
+    if not records:
+        raise ValueError("a batch has at least one record")
+    plain, base_timestamp, max_timestamp = record_encoder.encode(records, HEADER_BYTES)
+    return finish_batch(plain, len(records), base_timestamp, max_timestamp, **facts)
+
+
+def finish_batch(
+    plain: bytearray,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
     *,
     base_offset: int = 0,
     codec: int = Codec.NONE,
@@ -109,10 +133,7 @@ def encode_batch(
     is_control: bool = False,
     append_time: int | None = None,
 ) -> bytearray:
-    """One sealed batch of at least one record, with offsets from ``base_offset`` upwards."""
-    if not records:
-        raise ValueError("a batch has at least one record")
-    plain, base_timestamp, max_timestamp = record_codec.encode(records, HEADER_BYTES)
+    """Makes a sealed batch of encoded records that have room for a header in front of them."""
     attributes = (
         codec
         | (batch.APPEND_TIME if append_time is not None else 0)
@@ -122,24 +143,26 @@ def encode_batch(
     if codec:
         with memoryview(plain) as view:
             packed = compress(codec, view[HEADER_BYTES:], level)
-        del plain[HEADER_BYTES:]
-        plain += packed
+        plain[HEADER_BYTES:] = packed
+    length = len(plain) - LENGTH_OVERHEAD
+    if length > LENGTH_MAX:
+        raise ValueError(f"a batch of {length} bytes is too large")
     batch.HEADER.pack_into(
         plain,
         0,
         base_offset,
-        len(plain) - LENGTH_OVERHEAD,
+        length,
         leader_epoch,
         batch.MAGIC,
         0,
         attributes,
-        len(records) - 1,
+        record_count - 1,
         base_timestamp,
         max_timestamp if append_time is None else append_time,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(records),
+        record_count,
     )
     batch.seal(plain, 0)
     return plain

@@ -26,5 +26,9 @@ def returns(kind: object) -> Callable[[F], F]:
     return cfunc
 
 
-def exceptval(check: bool) -> Callable[[F], F]:
+def locals(**kinds: object) -> Callable[[F], F]:  # noqa: A001 - Cython's name
+    return cfunc
+
+
+def exceptval(value: int | None = None, *, check: bool) -> Callable[[F], F]:
     return cfunc

@@ -1,0 +1,24 @@
+# How the compiled record codec makes a record: what it needs of C and cannot say in Python.
+
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+
+# Cython's own declaration of this function takes any object where C wants a type, which newer compilers refuse.
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(type kind, Py_ssize_t item_count)
+
+
+cdef inline object new_record(type kind, object offset, object timestamp, object key, object value, object headers):
+    # A named tuple is a tuple with another type: filled in place, it costs no constructor and no plain tuple first.
+    cdef object record = PyType_GenericAlloc(kind, 5)
+    Py_INCREF(offset)
+    PyTuple_SET_ITEM(record, 0, offset)
+    Py_INCREF(timestamp)
+    PyTuple_SET_ITEM(record, 1, timestamp)
+    Py_INCREF(key)
+    PyTuple_SET_ITEM(record, 2, key)
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(record, 3, value)
+    Py_INCREF(headers)
+    PyTuple_SET_ITEM(record, 4, headers)
+    return record

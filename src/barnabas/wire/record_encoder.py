@@ -1,0 +1,375 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The hot loops that write records into a batch: from tuples and from columns.
+
+One source runs interpreted and compiled, as in :mod:`barnabas.wire.record_codec`, which reads what is written here; the
+compiled form writes through pointers, the interpreted one joins bytes. Only :mod:`barnabas.wire.records` and
+:mod:`barnabas.wire.columns` call this.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise, repeat
+from typing import Any
+
+try:
+    import cython
+except ImportError:
+    from barnabas.wire import uncompiled as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+    from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
+    from cython.cimports.libc.string import memcpy, memset
+
+COMPILED: bool = cython.compiled
+
+TIMESTAMP_MAX = 1 << 62  # on either side of zero, so that the difference of two needs no more than 64 bits
+SMALL_VARINTS = 4096
+
+
+def encode(records: Any, reserved_bytes: cython.Py_ssize_t) -> tuple[bytearray, int, int]:
+    """``reserved_bytes`` zeros and the records behind them, with the first and the largest timestamp.
+
+    A record is (timestamp, key, value, headers). There is at least one.
+    """
+    if not cython.compiled:
+        return _join(records, reserved_bytes)
+    buffer = bytearray()
+    capacity: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t = reserved_bytes
+    out: cython.p_uchar = cython.NULL
+    base: cython.longlong = 0
+    largest: cython.longlong = 0
+    index: cython.Py_ssize_t
+    for index, record in enumerate(records):
+        time, key, value, headers = record
+        key = _plain(key)
+        value = _plain(value)
+        timestamp: cython.longlong = time
+        _check_timestamp(timestamp)
+        if index == 0:
+            base = largest = timestamp
+        elif timestamp > largest:
+            largest = timestamp
+        key_size: cython.Py_ssize_t = -1 if key is None else PyBytes_GET_SIZE(key)
+        value_size: cython.Py_ssize_t = -1 if value is None else PyBytes_GET_SIZE(value)
+        headers_size: cython.Py_ssize_t = _headers_size(headers) if headers else 1
+        body: cython.Py_ssize_t = _body_size(timestamp - base, index, key_size, value_size) + headers_size
+        if position + 5 + body > capacity:
+            # The first guess is that all records are like the first; later ones double.
+            guess: cython.Py_ssize_t = 2 * capacity if capacity else min(len(records) * (body + 5), 1 << 20)
+            capacity = max(position + 5 + body, guess + reserved_bytes)
+            PyByteArray_Resize(buffer, capacity)
+            out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+        position = _put(out, position, body)
+        position = _put_body(
+            out,
+            position,
+            timestamp - base,
+            index,
+            _address(key),
+            key_size,
+            _address(value),
+            value_size,
+        )
+        position = _put_headers(out, position, position + headers_size, headers) if headers else _put(out, position, 0)
+    memset(out, 0, reserved_bytes)
+    PyByteArray_Resize(buffer, position)
+    return buffer, base, largest
+
+
+@cython.cfunc
+@cython.inline
+def _plain(part: Any) -> Any:
+    """A key or a value as bytes or None; what is neither bytes nor a view of bytes is a mistake of the caller."""
+    if part is None or type(part) is bytes:
+        return part
+    return bytes(memoryview(part))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _address(part: Any) -> cython.p_const_uchar:
+    if part is None:
+        return cython.NULL
+    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(part))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _check_timestamp(timestamp: cython.longlong) -> cython.int:
+    if timestamp >= 1 << 62 or timestamp < -(1 << 62):
+        raise ValueError(f"{timestamp} is no timestamp in milliseconds")
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _size(value: cython.longlong) -> cython.Py_ssize_t:
+    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
+    size: cython.Py_ssize_t = 1
+    while raw > 0x7F:
+        raw >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put(out: cython.p_uchar, position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    """Writes one varint and returns the position after it."""
+    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
+    while raw > 0x7F:
+        out[position] = (raw & 0x7F) | 0x80
+        position += 1
+        raw >>= 7
+    out[position] = raw
+    return position + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _body_size(
+    delta: cython.longlong, index: cython.Py_ssize_t, key_size: cython.Py_ssize_t, value_size: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """The size of all that :func:`_put_body` writes; a length of -1 takes one byte."""
+    size: cython.Py_ssize_t = 1 + _size(delta) + _size(index) + _size(key_size) + _size(value_size)
+    if key_size > 0:
+        size += key_size
+    if value_size > 0:
+        size += value_size
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_body(
+    out: cython.p_uchar,
+    position: cython.Py_ssize_t,
+    delta: cython.longlong,
+    index: cython.Py_ssize_t,
+    key: cython.p_const_uchar,
+    key_size: cython.Py_ssize_t,
+    value: cython.p_const_uchar,
+    value_size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Attributes, deltas, key and value; the record's length stands before, its headers follow."""
+    out[position] = 0
+    position = _put(out, position + 1, delta)
+    position = _put(out, position, index)
+    position = _put(out, position, key_size)
+    if key_size > 0:
+        memcpy(out + position, key, key_size)
+        position += key_size
+    position = _put(out, position, value_size)
+    if value_size > 0:
+        memcpy(out + position, value, value_size)
+        position += value_size
+    return position
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _headers_size(headers: Any) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = _size(len(headers))
+    length: cython.Py_ssize_t = 0
+    for name, content in headers:
+        PyUnicode_AsUTF8AndSize(name, cython.address(length))
+        size += _size(length) + length
+        length = -1 if content is None else len(_plain(content))
+        size += _size(length) + max(length, 0)
+    return size
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _put_headers(
+    out: cython.p_uchar, position: cython.Py_ssize_t, end: cython.Py_ssize_t, headers: Any
+) -> cython.Py_ssize_t:
+    """Writes what :func:`_headers_size` has measured, and never beyond it should a strange object change its mind."""
+    length: cython.Py_ssize_t = 0
+    position = _put(out, position, len(headers))
+    for name, content in headers:
+        text: cython.p_const_char = PyUnicode_AsUTF8AndSize(name, cython.address(length))
+        plain: Any = _plain(content)
+        size: cython.Py_ssize_t = -1 if plain is None else PyBytes_GET_SIZE(plain)
+        if _size(length) + length + _size(size) + max(size, 0) > end - position:
+            raise ValueError("the headers changed while they were written")
+        position = _put(out, position, length)
+        memcpy(out + position, text, length)
+        position = _put(out, position + length, size)
+        if size > 0:
+            memcpy(out + position, PyBytes_AS_STRING(plain), size)
+            position += size
+    if position != end:
+        raise ValueError("the headers changed while they were written")
+    return position
+
+
+@cython.cclass
+class _Column:
+    """A column of bytes as Arrow keeps it, every cell checked before it is touched."""
+
+    bounds: cython.const_int[::1]
+    data: cython.const_uchar[::1]
+    bits: cython.const_uchar[::1]
+    first_bit: cython.Py_ssize_t
+    row_count: cython.Py_ssize_t
+    has_bits: cython.bint
+
+    def __init__(self, bounds: Any, data: Any, bits: Any, first_bit: int) -> None:
+        self.row_count = len(bounds) - 1
+        self.has_bits = bits is not None
+        self.bounds, self.data, self.first_bit = bounds, data, first_bit
+        if bits is not None:
+            self.bits = bits
+            if 8 * len(bits) < first_bit + self.row_count:
+                raise ValueError("the column has fewer validity bits than rows")
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-2, check=False)
+    def size_of(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        start: cython.Py_ssize_t = self.bounds[row]
+        end: cython.Py_ssize_t = self.bounds[row + 1]
+        # Of null rows too: that bounds never fall is what keeps all rows together within their column's extent.
+        if start < 0 or end < start or end > self.data.shape[0]:
+            raise ValueError(f"row {row} lies outside of its column")
+        bit: cython.Py_ssize_t = self.first_bit + row
+        if self.has_bits and not (self.bits[bit >> 3] >> (bit & 7)) & 1:
+            return -1
+        return end - start
+
+
+def encode_columns(
+    timestamps: Any, keys: Any, values: Any, reserved_bytes: cython.Py_ssize_t
+) -> tuple[bytearray, int, int]:
+    """The same from columns of equal length, at least one row: ``timestamps`` is a view of int64, keys and values are
+    as Arrow keeps them: (a view of int32 with an entry more than rows, the bytes, validity bits or None, the index of
+    the first bit)."""
+    if not cython.compiled:
+        rows = zip(timestamps, _cells(*keys), _cells(*values), repeat(()), strict=False)
+        return _join(list(rows), reserved_bytes)
+    times: cython.const_longlong[::1] = timestamps
+    key: _Column = _Column(*keys)
+    value: _Column = _Column(*values)
+    row_count: cython.Py_ssize_t = times.shape[0]
+    if key.row_count != row_count or value.row_count != row_count:
+        raise ValueError("the columns are not equally long")
+    row: cython.Py_ssize_t
+    # Nothing is longer than its column, and 41 bytes hold all of a record that is neither key nor value.
+    buffer = bytearray()
+    PyByteArray_Resize(buffer, reserved_bytes + 41 * row_count + _extent(key) + _extent(value))
+    out: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+    memset(out, 0, reserved_bytes)
+    position: cython.Py_ssize_t = reserved_bytes
+    base: cython.longlong = times[0]
+    largest: cython.longlong = base
+    for row in range(row_count):
+        timestamp: cython.longlong = times[row]
+        _check_timestamp(timestamp)
+        if timestamp > largest:
+            largest = timestamp
+        key_size: cython.Py_ssize_t = key.size_of(row)
+        value_size: cython.Py_ssize_t = value.size_of(row)
+        position = _put(out, position, _body_size(timestamp - base, row, key_size, value_size) + 1)
+        position = _put_body(
+            out,
+            position,
+            timestamp - base,
+            row,
+            cython.address(key.data[key.bounds[row]]),
+            key_size,
+            cython.address(value.data[value.bounds[row]]),
+            value_size,
+        )
+        out[position] = 0
+        position += 1
+    PyByteArray_Resize(buffer, position)
+    return buffer, base, largest
+
+
+@cython.cfunc
+def _extent(column: _Column) -> cython.Py_ssize_t:
+    """The bytes that all rows of a column share; rows are checked one by one, so it need not be exact but enough."""
+    return max(0, column.bounds[column.row_count] - column.bounds[0])
+
+
+def _cells(bounds: Any, data: Any, bits: Any, first_bit: int) -> list[bytes | None]:
+    """A column's cells as bytes and None."""
+    plain = bytes(data)
+    cells: list[bytes | None] = [plain[start:end] for start, end in pairwise(bounds)]
+    if bits is not None:
+        for index, bit in enumerate(range(first_bit, first_bit + len(cells))):
+            if not bits[bit >> 3] >> (bit & 7) & 1:
+                cells[index] = None
+    return cells
+
+
+def _join(records: Any, reserved_bytes: int) -> tuple[bytearray, int, int]:
+    """:func:`encode` where nothing is compiled: small varints from a table, one join per record."""
+    small = _small_varints()
+    out = bytearray(reserved_bytes)
+    base = largest = records[0][0]
+    for index, (timestamp, key, value, headers) in enumerate(records):
+        if not -TIMESTAMP_MAX <= timestamp < TIMESTAMP_MAX:
+            raise ValueError(f"{timestamp} is no timestamp in milliseconds")
+        if timestamp > largest:
+            largest = timestamp
+        delta = timestamp - base
+        key, value = _plain(key), _plain(value)
+        key_size, value_size = -1 if key is None else len(key), -1 if value is None else len(value)
+        body = b"".join(
+            (
+                b"\x00",
+                small[delta] if 0 <= delta < SMALL_VARINTS else _varint(delta),
+                small[index] if index < SMALL_VARINTS else _varint(index),
+                small[key_size] if key_size < SMALL_VARINTS else _varint(key_size),
+                key or b"",
+                small[value_size] if value_size < SMALL_VARINTS else _varint(value_size),
+                value or b"",
+                _join_headers(headers) if headers else b"\x00",
+            )
+        )
+        size = len(body)
+        out += small[size] if size < SMALL_VARINTS else _varint(size)
+        out += body
+    return out, base, largest
+
+
+def _join_headers(headers: Any) -> bytes:
+    parts = [_varint(len(headers))]
+    for name, content in headers:
+        encoded = name.encode()
+        plain = _plain(content)
+        parts += _varint(len(encoded)), encoded
+        parts += (b"\x01",) if plain is None else (_varint(len(plain)), plain)
+    return b"".join(parts)
+
+
+def _varint(value: int) -> bytes:
+    raw = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while raw > 0x7F:
+        out.append((raw & 0x7F) | 0x80)
+        raw >>= 7
+    out.append(raw)
+    return bytes(out)
+
+
+@cache
+def _small_varints() -> list[bytes]:
+    """The varints from zero upwards; the last is that of -1, which is where a list looks for it."""
+    return [*(_varint(value) for value in range(SMALL_VARINTS)), _varint(-1)]
