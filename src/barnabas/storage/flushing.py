@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING
 
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
-from barnabas.storage.segment import Segment
-from barnabas.world.disk import DiskFailure, replace
+from barnabas.world.disk import DiskFailure, FileClosed, replace
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
 
 
 class Flushing:
-    __slots__ = ("_ceiling", "_log", "_running", "is_directory_dirty", "is_dirty", "last_flush_ms", "recovery_point")
+    __slots__ = (
+        "_ceiling",
+        "_is_closing",
+        "_log",
+        "_running",
+        "changed_directories",
+        "is_dirty",
+        "last_flush_ms",
+        "recovery_point",
+    )
 
     def __init__(self, log: PartitionLog, recovery_point: int, *, now_ms: int) -> None:
         self._log = log
         self._running: asyncio.Future[None] | None = None
         self._ceiling = recovery_point
+        self._is_closing = False
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
         self.is_dirty = False  # something besides appended batches has changed: a cut, a new file
-        self.is_directory_dirty = False
+        self.changed_directories: set[str] = set()
 
     def truncated(self, offset: int) -> None:
         """The log was cut: what a running sync covers above the cut is not what lies there afterwards."""
@@ -36,62 +45,90 @@ class Flushing:
         self.recovery_point = min(self.recovery_point, offset)
         self.is_dirty = True
 
-    def files_changed(self) -> None:
-        self.is_dirty = self.is_directory_dirty = True
+    def files_changed(self, directory: str | None = None) -> None:
+        """Names in the log's directory, or in the one above it, are not what they were."""
+        self.changed_directories.add(directory or self._log.directory)
+        self.is_dirty = True
 
-    @property
-    def is_needed(self) -> bool:
-        return self.recovery_point < self._log.end_offset or self.is_dirty or self._log.epochs.is_dirty
-
-    async def flush(self, *, with_active: bool = True, is_closing: bool = False) -> None:
-        """Return when all that was appended before the call is on the device."""
-        target = self._log.end_offset if with_active else self._log.segments.active.base_offset
-        if is_closing and self.is_needed:
-            # The time index gets its last entry, and the next start will trust every file.
+    async def close(self) -> None:
+        """The last flush: the next start trusts every file of a log that was closed, if anything was touched."""
+        log = self._log
+        self._is_closing = True
+        if self.recovery_point < log.end_offset or log.epochs.is_dirty or log.segments.active.has_indexes:
             self.is_dirty = True
-        while self._log.failure is None and (self.recovery_point < min(target, self._log.end_offset) or self.is_dirty):
+        await self.flush()
+
+    async def flush(self, *, with_active: bool = True) -> None:
+        """Return when all that was appended before the call is on the device."""
+        log = self._log
+        target = log.end_offset if with_active else log.segments.active.base_offset
+        while not log.is_over and self._is_behind(target, with_active=with_active):
             if self._running is not None:
                 await asyncio.shield(self._running)
                 continue
             self._running = asyncio.get_running_loop().create_future()
             try:
-                await self._sync(with_active=with_active, is_closing=is_closing)
+                await self._sync(with_active=with_active)
             except DiskFailure as error:
-                self._log.fail(error, is_final=True)
+                log.fail(error, is_final=True)
+            except (FileClosed, FileNotFoundError):
+                # The log was deleted while we waited: there is nothing left to make durable.
+                if not log.is_over:
+                    raise
             finally:
                 running, self._running = self._running, None
                 running.set_result(None)
-        if self._log.failure is not None:
-            raise self._log.failure
+        if log.failure is not None:
+            raise log.failure
 
-    async def _sync(self, *, with_active: bool, is_closing: bool) -> None:
-        log, disk = self._log, self._log.disk
-        active = log.segments.active
-        target = log.end_offset if with_active else active.base_offset
+    def _is_behind(self, target: int, *, with_active: bool) -> bool:
+        return self.recovery_point < min(target, self._log.end_offset) or (self.is_dirty and with_active)
+
+    async def _sync(self, *, with_active: bool) -> None:
+        target = self._log.end_offset if with_active else self._log.segments.active.base_offset
         self._ceiling = target
-        is_directory_dirty, self.is_directory_dirty, self.is_dirty = self.is_directory_dirty, False, False
-        segments = log.segments.from_offset(self.recovery_point)
-        # The active segment's indexes need no sync: recovery makes them anew, because it starts at or below it.
-        for segment in segments:
-            if segment is not active or is_closing:
+        was_dirty, self.is_dirty = self.is_dirty, self.is_dirty and not with_active
+        directories, self.changed_directories = self.changed_directories, set()
+        is_done = False
+        try:
+            await self._sync_segments(with_active=with_active)
+            await self._sync_state()
+            for directory in sorted(directories):
+                await self._log.disk.sync_directory(directory)
+            is_done = True
+        finally:
+            if not is_done:
+                self.changed_directories |= directories
+                self.is_dirty |= was_dirty
+        self.recovery_point = max(self.recovery_point, min(target, self._ceiling))
+        self.last_flush_ms = self._log.clock.wall_ms()
+
+    async def _sync_segments(self, *, with_active: bool) -> None:
+        active = self._log.segments.active
+        for segment in self._log.segments.from_offset(self.recovery_point):
+            if segment is not active or self._is_closing:
                 segment.write_indexes(is_closing=True)
-                await self._sync_closed(segment)
+                for suffix in SUFFIXES:
+                    await self._sync_file(segment.path(suffix))
             elif with_active:
+                # Its indexes need no sync: recovery makes them anew, because it starts at or below this segment.
                 segment.write_indexes()
                 await segment.opened().sync()
-        if log.epochs.is_dirty:
-            log.epochs.is_dirty = False
-            await replace(disk, f"{log.directory}/{LEADER_EPOCH_FILE}", log.epochs.encode())
-        while log.snapshots.unsynced:
-            await self._sync_file(log.snapshots.unsynced.pop())
-        if is_directory_dirty:
-            await disk.sync_directory(log.directory)
-        self.recovery_point = max(self.recovery_point, min(target, self._ceiling))
-        self.last_flush_ms = log.clock.wall_ms()
 
-    async def _sync_closed(self, segment: Segment) -> None:
-        for suffix in SUFFIXES:
-            await self._sync_file(segment.path(suffix))
+    async def _sync_state(self) -> None:
+        """Epochs and producers: what is known of them must be durable before recovery may skip their batches."""
+        log = self._log
+        while log.epochs.is_dirty:
+            log.epochs.is_dirty = False
+            is_done = False
+            try:
+                await replace(log.disk, f"{log.directory}/{LEADER_EPOCH_FILE}", log.epochs.encode())
+                is_done = True
+            finally:
+                log.epochs.is_dirty |= not is_done
+        while log.snapshots.unsynced:
+            await self._sync_file(log.snapshots.unsynced[-1])
+            log.snapshots.unsynced.pop()
 
     async def _sync_file(self, path: str) -> None:
         """Sync a file that nobody appends to; it may have been dropped meanwhile."""

@@ -67,6 +67,7 @@ class PartitionLog:
         self.end_offset = loaded.end_offset
         self.high_watermark = loaded.log_start_offset
         self.failure: DiskFailure | None = None
+        self.is_closed = False
         # Set by the store; a log that stands alone removes files at once.
         self.on_failure: Callable[[PartitionLog, DiskFailure], None] = lambda log, error: None
         self.on_roll: Callable[[PartitionLog], None] = lambda log: None
@@ -94,6 +95,7 @@ class PartitionLog:
     ) -> PartitionLog:
         """Open what is in the directory, or begin an empty log in it."""
         disk = world.disk
+        is_new = not disk.exists(directory)
         disk.make_directory(directory)
         known_id = read_partition_metadata(disk, directory)
         if topic_id is not None and known_id is not None and topic_id != known_id:
@@ -110,6 +112,8 @@ class PartitionLog:
         log = cls(
             world, directory, partition, settings, loaded, topic_id=topic_id or known_id, open_segments=open_segments
         )
+        if is_new:
+            log.flushing.files_changed(directory.rpartition("/")[0])
         if topic_id is not None and known_id is None:
             write_partition_metadata(disk, directory, topic_id)
             log.snapshots.unsynced.append(f"{directory}/{PARTITION_METADATA_FILE}")
@@ -127,6 +131,10 @@ class PartitionLog:
         self._settings = settings
         for segment in self.segments.all():
             segment.settings = settings
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_closed or self.failure is not None
 
     @property
     def recovery_point(self) -> int:
@@ -358,9 +366,16 @@ class PartitionLog:
                 if (self.producers.by_id or self.snapshots.offsets) and self.end_offset not in self.snapshots.offsets:
                     self.snapshots.take(self.producers.by_id.values(), self.end_offset)
                     self.flushing.files_changed()
-                await self.flushing.flush(is_closing=True)
+                await self.flushing.close()
         finally:
+            self.is_closed = True
             self.open_segments.close(self.segments.all())
+
+    def abandon(self) -> None:
+        """The log is being deleted or its disk is gone: readers may finish, nothing else happens here any more."""
+        self.is_closed = True
+        for segment in self.segments.all():
+            self.open_segments.retire(segment)
 
     def _remove_now(self, paths: Sequence[str], delay_ms: int) -> None:
         for path in paths:

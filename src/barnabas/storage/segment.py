@@ -252,6 +252,11 @@ class Segment(BatchFile):
     # --- indexes --------------------------------------------------------------------------------------------------
 
     @property
+    def has_indexes(self) -> bool:
+        """Whether an index is in memory, and may know more than its file."""
+        return self._offset_index is not None or self._time_index is not None
+
+    @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
             try:
@@ -324,7 +329,7 @@ class Segment(BatchFile):
 
     def write_indexes(self, *, is_closing: bool = False) -> None:
         """Bring the index files up to date; a segment that takes no more batches ends its time index first."""
-        if self._offset_index is None and self._time_index is None:
+        if not self.has_indexes:
             return
         offset_index, time_index = self.offset_index, self.time_index
         if is_closing:

@@ -1,0 +1,159 @@
+"""One directory of logs: its lock, its identity, its checkpoints, and the partitions found in it.
+
+What is done with the logs is the store's business. Names that are not ``<topic>-<partition>`` are left alone, apart
+from those a deletion has left behind; the metadata log is opened by the quorum itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final
+
+from barnabas.model.ids import METADATA_TOPIC, TopicPartition, Uuid
+from barnabas.storage.checkpoints import (
+    CHECKPOINT_BYTES_MAX,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    CorruptCheckpoint,
+    decode_offsets,
+    encode_offsets,
+)
+from barnabas.storage.identity import (
+    CLEAN_SHUTDOWN_FILE,
+    IDENTITY_BYTES_MAX,
+    MetaProperties,
+    WrongDirectory,
+    decode_clean_shutdown,
+    encode_clean_shutdown,
+    read_meta_properties,
+    write_meta_properties,
+)
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.open_segments import OpenSegments
+from barnabas.storage.settings import TopicSettings
+from barnabas.world.disk import Lock, replace
+from barnabas.world.world import World
+
+LOCK_FILE: Final = ".lock"
+DELETE_SUFFIX: Final = "-delete"
+DELETE_TOKEN_BYTES: Final = 16
+DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
+
+
+def parse_partition(name: str) -> TopicPartition | None:
+    """The partition a directory's name stands for."""
+    topic, dash, number = name.rpartition("-")
+    if not (dash and topic and number.isascii() and number.isdigit()):
+        return None
+    return TopicPartition(topic, int(number))
+
+
+class LogDirectory:
+    def __init__(self, world: World, path: str, lock: Lock, directory_id: Uuid) -> None:
+        self._world = world
+        self.path = path
+        self.directory_id = directory_id
+        self._lock = lock
+        self._checkpoint_lock = asyncio.Lock()
+        self.log_count = 0
+        self.was_clean = False
+        self.clean_broker_epoch = -1
+
+    @classmethod
+    async def open(cls, world: World, path: str, *, node_id: int, cluster_id: str) -> LogDirectory:
+        """Lock a directory, see whose it is, and take the mark of a clean shutdown off it."""
+        disk = world.disk
+        disk.make_directory(path)
+        lock = disk.lock(f"{path}/{LOCK_FILE}")
+        try:
+            properties = read_meta_properties(disk, path)
+            directory_id = _checked(properties, path, node_id=node_id, cluster_id=cluster_id)
+            if directory_id is None:
+                directory_id = world.entropy.uuid()
+                await write_meta_properties(disk, path, MetaProperties(cluster_id, node_id, directory_id))
+            directory = cls(world, path, lock, directory_id)
+            mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
+            if disk.exists(mark):
+                directory.was_clean = True
+                directory.clean_broker_epoch = decode_clean_shutdown(
+                    disk.read_all(mark, size_bytes_max=IDENTITY_BYTES_MAX)
+                )
+                # Before anything is written: should we crash from here on, the next start must look at everything.
+                disk.remove(mark)
+                await disk.sync_directory(path)
+        except BaseException:
+            lock.release()
+            raise
+        return directory
+
+    async def load(
+        self, settings_of: Callable[[str], TopicSettings], open_segments: OpenSegments
+    ) -> AsyncIterator[PartitionLog]:
+        """Open the logs one after the other, with the high watermark each had."""
+        disk = self._world.disk
+        recovery_points = self.read_checkpoint(RECOVERY_POINT_FILE)
+        starts = self.read_checkpoint(LOG_START_FILE)
+        high_watermarks = self.read_checkpoint(HIGH_WATERMARK_FILE)
+        for name in disk.list(self.path):
+            if name.endswith(DELETE_SUFFIX):
+                disk.remove_tree(f"{self.path}/{name}")
+                continue
+            partition = parse_partition(name)
+            if partition is None or partition.topic == METADATA_TOPIC or not disk.is_directory(f"{self.path}/{name}"):
+                continue
+            log = await PartitionLog.open(
+                self._world,
+                f"{self.path}/{name}",
+                partition,
+                settings_of(partition.topic),
+                topic_id=None,
+                log_start_offset=starts.get(partition, 0),
+                recovery_point=recovery_points.get(partition, 0),
+                was_clean=self.was_clean,
+                open_segments=open_segments,
+            )
+            log.advance_high_watermark(high_watermarks.get(partition, 0))
+            yield log
+            await asyncio.sleep(0)
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of a checkpoint; without a sound one every offset is unknown, and the logs are read instead."""
+        path = f"{self.path}/{name}"
+        if not self._world.disk.exists(path):
+            return {}
+        try:
+            return decode_offsets(self._world.disk.read_all(path, size_bytes_max=CHECKPOINT_BYTES_MAX))
+        except CorruptCheckpoint:
+            return {}
+
+    async def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        # One at a time: two that replace the same file at once would take each other's temporary file away.
+        async with self._checkpoint_lock:
+            await replace(self._world.disk, f"{self.path}/{name}", encode_offsets(offsets))
+
+    def rename_deleted(self, path: str, partition: TopicPartition) -> str:
+        """Give a partition's directory a name that no partition has; it is removed later, or at the next start."""
+        token = self._world.entropy.token(DELETE_TOKEN_BYTES).hex()
+        topic = partition.topic[:DELETE_TOPIC_LENGTH_MAX]
+        target = f"{self.path}/{topic}-{partition.partition}.{token}{DELETE_SUFFIX}"
+        self._world.disk.rename(path, target)
+        return target
+
+    async def mark_clean(self, broker_epoch: int) -> None:
+        await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch))
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def _checked(properties: MetaProperties | None, path: str, *, node_id: int, cluster_id: str) -> Uuid | None:
+    """The directory's id if it is ours, None if it is new; WrongDirectory if it belongs elsewhere."""
+    if properties is None:
+        return None
+    if properties.cluster_id != cluster_id:
+        raise WrongDirectory(f"{path} belongs to the cluster {properties.cluster_id}, not {cluster_id}")
+    if properties.node_id != node_id:
+        raise WrongDirectory(f"{path} belongs to node {properties.node_id}, not {node_id}")
+    return properties.directory_id

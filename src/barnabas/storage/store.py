@@ -1,0 +1,283 @@
+"""All logs of this broker on all its directories: open them, create and delete, checkpoint, and live with a dead disk.
+
+A directory is locked, has an identity and three checkpoint files. A failure of its disk takes it offline with all its
+logs, once and for good; the others go on. Leadership and settings come from outside; the broker's node holds the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import MappingProxyType
+
+from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.open_segments import OpenSegments
+from barnabas.storage.settings import TopicSettings
+from barnabas.world.disk import DiskFailure
+from barnabas.world.timers import Timers
+from barnabas.world.world import World
+
+OnOffline = Callable[[str, DiskFailure], None]
+
+
+class LogStore:
+    def __init__(self, world: World, timers: Timers, *, defaults: TopicSettings, on_offline: OnOffline | None) -> None:
+        self._world = world
+        self._timers = timers
+        self._defaults = defaults
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._directories: list[LogDirectory] = []
+        self._open_segments = OpenSegments()
+        self._background: set[asyncio.Task[None]] = set()
+        self.offline: dict[str, DiskFailure] = {}
+        self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
+        # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
+        self.previous_broker_epoch = -1
+
+    @classmethod
+    async def open(
+        cls,
+        world: World,
+        timers: Timers,
+        directories: Sequence[str],
+        *,
+        node_id: int,
+        cluster_id: str,
+        defaults: TopicSettings,
+        settings_of: Callable[[str], TopicSettings],
+        on_offline: OnOffline | None = None,
+    ) -> LogStore:
+        """Open every directory and every log in it; a directory whose disk fails is offline from the start."""
+        store = cls(world, timers, defaults=defaults, on_offline=on_offline)
+        epochs = []
+        try:
+            for path in directories:
+                try:
+                    directory = await LogDirectory.open(world, path, node_id=node_id, cluster_id=cluster_id)
+                    store._directories.append(directory)
+                    epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
+                    async for log in directory.load(settings_of, store._open_segments):
+                        store._adopt(log, directory)
+                except DiskFailure as error:
+                    store._take_offline(path, error)
+        except BaseException:
+            store._release()
+            raise
+        store.previous_broker_epoch = epochs[0] if len(set(epochs)) == 1 else -1
+        return store
+
+    # --- the logs -------------------------------------------------------------------------------------------------
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        return MappingProxyType(self._logs)
+
+    @property
+    def directory_ids(self) -> dict[str, Uuid]:
+        """The identity of each directory that is online."""
+        return {directory.path: directory.directory_id for directory in self._directories}
+
+    def get(self, partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(partition)
+
+    async def create(
+        self, partition: TopicPartition, topic_id: Uuid | None, settings: TopicSettings | None = None
+    ) -> PartitionLog:
+        """The log of a partition, new if there is none yet, in the directory that holds the fewest."""
+        existing = self._logs.get(partition)
+        if existing is not None:
+            return existing
+        if not self._directories:
+            path, error = next(iter(self.offline.items()))
+            raise DiskFailure(path, f"no directory is online: {error.reason}")
+        directory = min(self._directories, key=lambda each: each.log_count)
+        path = f"{directory.path}/{partition}"
+        try:
+            log = await PartitionLog.open(
+                self._world,
+                path,
+                partition,
+                settings or self._defaults,
+                topic_id=topic_id,
+                was_clean=False,
+                open_segments=self._open_segments,
+            )
+        except DiskFailure as error:
+            self._take_offline(directory.path, error)
+            raise
+        self._adopt(log, directory)
+        return log
+
+    async def delete(self, partition: TopicPartition) -> None:
+        """Remove a log: its directory gets another name at once and vanishes after the delay."""
+        log = self._logs.pop(partition, None)
+        if log is None:
+            return
+        directory = self._homes.pop(partition)
+        directory.log_count -= 1
+        log.abandon()
+        try:
+            doomed = directory.rename_deleted(log.directory, partition)
+        except DiskFailure as error:
+            self._take_offline(directory.path, error)
+            return
+        self._timers.after(log.settings.file_delete_delay_ms, lambda: self._remove_tree(directory, doomed))
+
+    async def checkpoint(self) -> None:
+        """Write recovery points, log starts and high watermarks of every directory that is online."""
+        for directory in list(self._directories):
+            await self._checkpoint(directory)
+
+    async def retain_all(self) -> int:
+        """Let every log drop what it need not keep; how many segments went."""
+        count = 0
+        now_ms = self._world.clock.wall_ms()
+        for log in list(self._logs.values()):
+            try:
+                count += log.retain(now_ms)
+            except DiskFailure as error:
+                log.fail(error)
+            await asyncio.sleep(0)
+        return count
+
+    def expire_producers(self, *, expiration_ms: int) -> None:
+        """Forget producers that have been idle for producer.id.expiration.ms."""
+        now_ms = self._world.clock.wall_ms()
+        for log in self._logs.values():
+            log.producers.expire(now_ms, expiration_ms=expiration_ms)
+
+    async def flush_due(self) -> None:
+        """Sync the logs whose flush.ms or flush.messages asks for it."""
+        now_ms = self._world.clock.wall_ms()
+        for log in list(self._logs.values()):
+            if log.is_flush_due(now_ms):
+                await self._flush(log, is_whole=True)
+
+    async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
+        """Close every log. A clean end leaves a mark that spares the next start the recovery."""
+        background = sorted(self._background, key=lambda each: each.get_name())
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        for log in list(self._logs.values()):
+            await self._close(log, clean=clean)
+        for directory in list(self._directories):
+            if clean:
+                await self._checkpoint(directory)
+            if clean and directory in self._directories:
+                try:
+                    await directory.mark_clean(broker_epoch)
+                except DiskFailure as error:
+                    self._take_offline(directory.path, error)
+        self._release()
+
+    async def _close(self, log: PartitionLog, *, clean: bool) -> None:
+        if not clean:
+            self._open_segments.close(log.segments.all())
+            return
+        try:
+            await log.close()
+        except DiskFailure as error:
+            log.fail(error, is_final=True)
+
+    def _release(self) -> None:
+        for directory in self._directories:
+            directory.release()
+        self._directories.clear()
+        self._logs.clear()
+        self._homes.clear()
+
+    # --- behind the scenes ----------------------------------------------------------------------------------------
+
+    def _adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
+        log.on_failure = self._on_failure
+        log.on_roll = self._on_roll
+        log.on_truncate = self._on_truncate
+        log.remove_later = self._remove_later
+        self._logs[log.partition] = log
+        self._homes[log.partition] = directory
+        directory.log_count += 1
+
+    def _on_failure(self, log: PartitionLog, error: DiskFailure) -> None:
+        self._take_offline(log.directory.rpartition("/")[0], error)
+
+    def _take_offline(self, path: str, error: DiskFailure) -> None:
+        """Give a directory up: its logs are gone from here, and nothing in it is tried again."""
+        if path in self.offline:
+            return
+        self.offline[path] = error
+        for directory in [each for each in self._directories if each.path == path]:
+            self._directories.remove(directory)
+            directory.release()
+        for partition, home in sorted(self._homes.items()):
+            if home.path == path:
+                log = self._logs.pop(partition)
+                del self._homes[partition]
+                log.failure = log.failure or error
+                log.abandon()
+        self.on_offline(path, error)
+
+    def _on_roll(self, log: PartitionLog) -> None:
+        """A segment takes no more batches: sync it in the background, so that recovery need not read it again."""
+        self._start(self._flush(log, is_whole=False), f"flush:{log.partition}")
+
+    def _on_truncate(self, log: PartitionLog) -> None:
+        """The recovery point has gone back: the file that says otherwise must not survive for long."""
+        directory = self._homes.get(log.partition)
+        if directory is not None:
+            self._start(self._checkpoint(directory), f"checkpoint:{log.partition}")
+
+    def _start(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _flush(self, log: PartitionLog, *, is_whole: bool) -> None:
+        try:
+            await (log.flush() if is_whole else log.flush_closed())
+        except DiskFailure as error:
+            log.fail(error, is_final=True)
+
+    async def _checkpoint(self, directory: LogDirectory) -> None:
+        logs = {partition: log for partition, log in self._logs.items() if self._homes[partition] is directory}
+        try:
+            await directory.write_checkpoint(
+                RECOVERY_POINT_FILE, {partition: log.recovery_point for partition, log in logs.items()}
+            )
+            await directory.write_checkpoint(
+                # Where the first segment starts need not be said: the files say it.
+                LOG_START_FILE,
+                {
+                    partition: log.log_start_offset
+                    for partition, log in logs.items()
+                    if log.log_start_offset > log.segments.first.base_offset
+                },
+            )
+            await directory.write_checkpoint(
+                HIGH_WATERMARK_FILE, {partition: log.high_watermark for partition, log in logs.items()}
+            )
+        except DiskFailure as error:
+            self._take_offline(directory.path, error)
+
+    def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
+        self._timers.after(delay_ms, lambda: self._remove(paths))
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            directory = path.rpartition("/")[0].rpartition("/")[0]
+            if directory not in self.offline:
+                try:
+                    self._world.disk.remove(path)
+                except DiskFailure as error:
+                    self._take_offline(directory, error)
+
+    def _remove_tree(self, directory: LogDirectory, path: str) -> None:
+        if directory.path not in self.offline:
+            try:
+                self._world.disk.remove_tree(path)
+            except DiskFailure as error:
+                self._take_offline(directory.path, error)
