@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from barnabas.client.backoff import Backoff
 from barnabas.client.connections import Connection, retrieved
@@ -22,7 +22,9 @@ from barnabas.model.ids import NO_BROKER, TopicPartition
 from barnabas.transport.channel import PeerGone
 from barnabas.wire.message import Message
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.world.world import World
+
+if TYPE_CHECKING:
+    from barnabas.world.world import World
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -34,7 +36,7 @@ BOOTSTRAP_ID: Final = -2  # configured addresses count down from here: nobody kn
 class Cluster:
     def __init__(self, settings: Settings, *, world: World | None = None) -> None:
         self.settings = settings
-        self.world = world or _real_world()
+        self._world = world
         self.metadata = ClusterMetadata()
         self._connections: dict[tuple[int, str], Connection] = {}
         self._wanted: set[str] = set()
@@ -48,6 +50,18 @@ class Cluster:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def world(self) -> World:
+        """The world that was given, or the real one, made when something is first asked of it."""
+        if self._world is None:
+            from barnabas.world.real import real_world
+
+            self._world = real_world()
+        return self._world
+
+    def _chance(self, limit: int) -> int:
+        return self.world.entropy.below(limit)
 
     async def open(self) -> None:
         """Reach the cluster once, or say at once why not; everything else dials by itself when needed."""
@@ -100,7 +114,7 @@ class Cluster:
         connection = self._connections.get((broker, lane))
         if connection is None:
             host, port = self._address(broker)
-            connection = Connection(host, port, settings=self.settings, entropy=self.world.entropy)
+            connection = Connection(host, port, settings=self.settings, chance=self._chance)
             self._connections[broker, lane] = connection
         return connection
 
@@ -210,7 +224,7 @@ class Cluster:
     # --- when to ask again ----------------------------------------------------------------------------------------
 
     def backoff(self) -> Backoff:
-        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self.world.entropy)
+        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self._chance)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
         """Call until it succeeds, fails for good, or the time is up; then the last reason is what is raised."""
@@ -245,9 +259,3 @@ def _why(topic: TopicMetadata) -> str:
     if topic.error is errors.UNKNOWN_TOPIC_OR_PARTITION:
         return f"There is no topic {topic.name!r}."
     return f"Topic {topic.name!r}: {topic.error.text}"
-
-
-def _real_world() -> World:
-    from barnabas.world.real import real_world
-
-    return real_world()

@@ -7,6 +7,7 @@ broker to ask and whether to ask again is decided in ``cluster.py``.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from barnabas import __version__
@@ -19,7 +20,6 @@ from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.world.entropy import Entropy
 
 R = TypeVar("R", bound=Message)
 
@@ -29,12 +29,12 @@ CLOSE_SECONDS_MAX: Final = 1.0
 
 
 class Connection:
-    def __init__(self, host: str, port: int, *, settings: Settings, entropy: Entropy) -> None:
+    def __init__(self, host: str, port: int, *, settings: Settings, chance: Callable[[int], int]) -> None:
         self.host = host
         self.port = port
         self.ranges = ApiRanges({})
         self._settings = settings
-        self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, entropy)
+        self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, chance)
         self._channel: Channel | None = None
         self._opening: asyncio.Task[Channel] | None = None
         self._dial_not_before = 0.0  # on the loop's clock

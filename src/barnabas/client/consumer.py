@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import ConsumerRecord, Cursor
 from barnabas.client.fetcher import Fetcher
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
-from barnabas.client.settings import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.world.world import World
 

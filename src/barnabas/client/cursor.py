@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.isolation import Visibility
-from barnabas.client.settings import ConsumerSettings
 from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate

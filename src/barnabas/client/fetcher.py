@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import Chunk, Cursor
 from barnabas.client.errors import OffsetGone, RecordTooLarge
 from barnabas.client.fetch_session import FetchSession, Plan, Wanted
 from barnabas.client.isolation import Visibility
 from barnabas.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, resolve
-from barnabas.client.settings import ConsumerSettings
 from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed, error_of

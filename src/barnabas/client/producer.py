@@ -16,8 +16,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ProducerClosed, RecordTooLarge, TimedOut
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.partitioner import Partitioner, Sticky, of_key
+from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
-from barnabas.client.settings import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition

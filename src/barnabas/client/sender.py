@@ -14,7 +14,7 @@ from barnabas.client.accumulator import Accumulator, PartitionQueue
 from barnabas.client.batch import Batch, Identity
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import TimedOut
-from barnabas.client.settings import ProducerSettings
+from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
