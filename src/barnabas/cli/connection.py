@@ -1,0 +1,99 @@
+"""How a command reaches a cluster, and how whatever goes wrong becomes one line.
+
+Every command that talks to a broker takes the options added here and runs its coroutine through :func:`attend`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeVar
+
+from barnabas.cli.failure import Failure
+from barnabas.client.errors import ClusterUnreachable
+from barnabas.client.settings import Settings
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.settings import InvalidSetting
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Settings)
+
+SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
+DEFAULT_SERVERS: Final = "127.0.0.1:9092"
+
+_HINTS: Final = {
+    errors.UNKNOWN_TOPIC_OR_PARTITION: "`barnabas topic list` shows what there is",
+    errors.TOPIC_ALREADY_EXISTS: "`--if-not-exists` makes that no error",
+    errors.INVALID_REPLICATION_FACTOR: "a topic cannot have more replicas than the cluster has brokers",
+    errors.MESSAGE_TOO_LARGE: "raise the topic's max.message.bytes, or send less at once",
+}
+
+
+def add_connection(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-b",
+        "--bootstrap-server",
+        dest="servers",
+        metavar="HOST:PORT,...",
+        default=os.environ.get(SERVERS_VARIABLE) or DEFAULT_SERVERS,
+        help=f"where to reach the cluster; ${SERVERS_VARIABLE}, else {DEFAULT_SERVERS}",
+    )
+    parser.add_argument(
+        "-X",
+        "--property",
+        dest="properties",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a client setting, by Kafka's name; repeatable",
+    )
+
+
+def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:
+    """Typed settings from what was typed."""
+    values: dict[str, Any] = {"bootstrap.servers": arguments.servers, "client.id": "barnabas-cli"}
+    values |= {name.replace("_", "."): value for name, value in more.items()}
+    values |= {name.replace("_", "."): value for name, value in pairs(arguments.properties).items()}
+    try:
+        return kind.of(values)
+    except InvalidSetting as error:
+        raise Failure(str(error)) from error
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """What KEY=VALUE options say."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise Failure(f"{text!r}: say KEY=VALUE")
+        found[name.strip()] = value
+    return found
+
+
+def attend(work: Coroutine[Any, Any, T], *, is_long: bool = False) -> T:
+    """Run a command's coroutine. A long one gets the fastest loop; importing it would cost a short one too much."""
+    loop_factory = None
+    if is_long:
+        from barnabas.world.real import new_event_loop
+
+        loop_factory = new_event_loop
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work)
+    except BarnabasError as error:
+        raise Failure(sentence(error)) from error
+
+
+def sentence(error: BarnabasError) -> str:
+    """One line that says what is wrong and, where we know it, what to do."""
+    if isinstance(error, ClusterUnreachable):
+        return f"{error}: start one with `barnabas up`, or name another with --bootstrap-server"
+    if isinstance(error, ApiError):
+        text = error.message.rstrip().removesuffix(".")
+        hint = _HINTS.get(error.error)
+        return f"{text} ({error.error.name}){'; ' + hint if hint else ''}"
+    return str(error)

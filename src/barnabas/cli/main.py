@@ -1,0 +1,97 @@
+"""The door of the command line: the table of commands, each imported only when it is called.
+
+Only argparse is imported here, so that nothing waits for what it does not use. A command module has ``configure``,
+which adds its options to a parser, and ``run``, which does the work and answers an exit code; what goes wrong on the
+way is raised and becomes one line here.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, NamedTuple
+
+from barnabas.cli.failure import Failure
+
+FAILED: Final = 1
+MISUSED: Final = 2
+INTERRUPTED: Final = 130
+
+
+class Command(NamedTuple):
+    module: str
+    help: str
+
+
+COMMANDS: Final = {
+    "up": Command("start", "start a broker here; an empty data directory becomes a new cluster"),
+    "topic": Command("topic", "create, list, describe, change and delete topics"),
+    "produce": Command("produce", "send records read from standard input"),
+    "consume": Command("consume", "print records of topics"),
+    "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
+    "version": Command("version", "print the version"),
+}
+
+_HEAD: Final = """\
+Usage: barnabas COMMAND [OPTIONS]
+
+A distributed, replicated commit log that speaks Kafka's protocol. Start a broker with `barnabas up`; commands
+find it at 127.0.0.1:9092, or where --bootstrap-server or BARNABAS_BOOTSTRAP_SERVERS says.
+
+Commands:
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage(), end="")
+        return 0 if words else MISUSED
+    name = "version" if words[0] in ("-V", "--version") else words[0]
+    command = COMMANDS.get(name)
+    if command is None:
+        print(f"barnabas: there is no command {name!r}{_near(name)}; `barnabas --help` lists them", file=sys.stderr)
+        return MISUSED
+    module = import_module(f"barnabas.cli.{command.module}")
+    parser = ArgumentParser(prog=f"barnabas {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
+    module.configure(parser)
+    return _carry_out(module.run, parser, words[1:])
+
+
+def _carry_out(run: object, parser: ArgumentParser, words: list[str]) -> int:
+    assert callable(run)
+    try:
+        code = run(parser.parse_args(words))
+        sys.stdout.flush()
+    except Failure as failure:
+        if failure.args:
+            print(f"barnabas: {failure}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence()
+        return 0
+    return int(code or 0)
+
+
+def _silence() -> None:
+    """Whoever read our output has seen enough; the interpreter must not complain about it when it ends."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "".join(f"  {name:<{width}}  {command.help}\n" for name, command in COMMANDS.items())
+    return f"{_HEAD}{rows}\n`barnabas COMMAND --help` says more.\n"
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,278 @@
+"""``barnabas topic``: list, create, describe, alter, add-partitions, trim, delete.
+
+Each verb is a function below the table that names them all; the description of a topic, which asks for more than
+metadata, is in ``topic_description.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.cli.connection import add_connection, attend, pairs, sentence, settings_of
+from barnabas.cli.failure import Failure
+from barnabas.cli.output import add_output, print_json, print_table
+from barnabas.client.cluster import Cluster
+from barnabas.client.settings import Settings
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin import Admin
+    from barnabas.client.metadata import TopicMetadata
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, verb in VERBS.items():
+        entry = verbs.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
+        verb.configure(entry)
+        add_connection(entry)
+        entry.set_defaults(run=verb.run)
+
+
+def run(arguments: Namespace) -> None:
+    arguments.run(arguments)
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def _configure_list(parser: ArgumentParser) -> None:
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="regular expressions that names must match")
+    parser.add_argument("-i", "--internal", action="store_true", help="internal topics too")
+    add_output(parser)
+
+
+def _list(arguments: Namespace) -> None:
+    async def work() -> tuple[TopicMetadata, ...]:
+        # The cluster itself knows this; the admin client would be imported for nothing.
+        async with Cluster(settings_of(Settings, arguments)) as cluster:
+            return await cluster.all_topics()
+
+    topics = [topic for topic in attend(work()) if arguments.internal or not topic.is_internal]
+    if arguments.patterns:
+        import re
+
+        patterns = [re.compile(pattern) for pattern in arguments.patterns]
+        topics = [topic for topic in topics if any(pattern.search(topic.name) for pattern in patterns)]
+    rows = [(topic.name, len(topic.partitions), len(topic.partitions[0].replicas)) for topic in topics]
+    if arguments.output == "json":
+        print_json([{"name": name, "partitions": count, "replicas": replicas} for name, count, replicas in rows])
+    else:
+        print_table(("NAME", "PARTITIONS", "REPLICAS"), rows, right=("PARTITIONS", "REPLICAS"))
+
+
+# --- create -----------------------------------------------------------------------------------------------------------
+
+
+def _configure_create(parser: ArgumentParser) -> None:
+    _add_names(parser)
+    parser.add_argument("-p", "--partitions", type=int, default=-1, metavar="N", help="default: the broker's")
+    parser.add_argument("-r", "--replicas", type=int, default=-1, metavar="N", help="default: the broker's")
+    _add_configs(parser)
+    parser.add_argument("--if-not-exists", action="store_true", help="an existing topic is no error")
+    parser.add_argument("--dry-run", action="store_true", help="only ask whether it would work")
+
+
+def _create(arguments: Namespace) -> None:
+    from barnabas.client.admin_topics import CreatedTopic, NewTopic
+
+    configs = pairs(arguments.configs)
+    topics = [NewTopic(name, arguments.partitions, arguments.replicas, configs) for name in arguments.names]
+
+    async def work() -> dict[str, CreatedTopic | ApiError]:
+        async with _admin(arguments) as admin:
+            return await admin.create_topics(topics, validate_only=arguments.dry_run)
+
+    failures: list[tuple[str, ApiError]] = []
+    for name, outcome in attend(work()).items():
+        if not isinstance(outcome, ApiError):
+            done = "would be created" if arguments.dry_run else "created"
+            print(f"{name}: {done}, partitions {outcome.partition_count}, replicas {outcome.replication_factor}")
+        elif arguments.if_not_exists and outcome.error is errors.TOPIC_ALREADY_EXISTS:
+            print(f"{name}: exists")
+        else:
+            failures.append((name, outcome))
+    _report(failures)
+
+
+# --- describe ---------------------------------------------------------------------------------------------------------
+
+
+def _configure_describe(parser: ArgumentParser) -> None:
+    _add_names(parser)
+    parser.add_argument("-a", "--all-configs", action="store_true", help="settings left at their default too")
+    add_output(parser)
+
+
+def _describe(arguments: Namespace) -> None:
+    from barnabas.cli.topic_description import Description, describe, print_description
+
+    async def work() -> list[Description | ApiError]:
+        async with _admin(arguments) as admin:
+            found = await admin.describe_topics(arguments.names)
+            return [
+                topic if isinstance(topic, ApiError) else await describe(admin, topic, arguments.all_configs)
+                for topic in found.values()
+            ]
+
+    answers = attend(work())
+    topics = [answer for answer in answers if not isinstance(answer, ApiError)]
+    if arguments.output == "json":
+        print_json(topics)
+    else:
+        for index, topic in enumerate(topics):
+            if index:
+                print()
+            print_description(topic)
+    _report((None, answer) for answer in answers)
+
+
+# --- alter, add-partitions, trim, delete ------------------------------------------------------------------------------
+
+
+def _configure_alter(parser: ArgumentParser) -> None:
+    _add_names(parser)
+    _add_configs(parser)
+    parser.add_argument(
+        "-d", "--delete-config", dest="deleted", action="append", default=[], metavar="KEY", help="back to the default"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only ask whether it would work")
+
+
+def _alter(arguments: Namespace) -> None:
+    from barnabas.client.admin_configs import Change, Operation, Resource, ResourceKind
+
+    changes = [Change(key, value) for key, value in pairs(arguments.configs).items()]
+    changes += [Change(key, None, Operation.DELETE) for key in arguments.deleted]
+    if not changes:
+        raise Failure("nothing to change: say -c KEY=VALUE or -d KEY")
+
+    async def work() -> dict[Resource, ApiError | None]:
+        async with _admin(arguments) as admin:
+            wanted = {Resource(ResourceKind.TOPIC, name): changes for name in arguments.names}
+            return await admin.alter_configs(wanted, validate_only=arguments.dry_run)
+
+    _report(((resource.name, outcome) for resource, outcome in attend(work()).items()), done="altered")
+
+
+def _configure_add_partitions(parser: ArgumentParser) -> None:
+    _add_names(parser)
+    parser.add_argument("-p", "--partitions", type=int, required=True, metavar="N", help="how many in all")
+
+
+def _add_partitions(arguments: Namespace) -> None:
+    async def work() -> dict[str, ApiError | None]:
+        async with _admin(arguments) as admin:
+            return await admin.create_partitions(dict.fromkeys(arguments.names, arguments.partitions))
+
+    _report(attend(work()).items(), done=f"{arguments.partitions} partitions")
+
+
+def _configure_trim(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="TOPIC")
+    parser.add_argument(
+        "-o", "--offset", type=int, required=True, metavar="N", help="drop what is before it; -1: everything"
+    )
+    parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="only this one; repeatable")
+    _add_yes(parser)
+
+
+def _trim(arguments: Namespace) -> None:
+    before = "the end" if arguments.offset < 0 else f"offset {arguments.offset}"
+    _confirm(f"Drop the records of {arguments.name} before {before}?", arguments)
+
+    async def work() -> dict[TopicPartition, int | ApiError]:
+        async with _admin(arguments) as admin:
+            topic = await admin.cluster.topic(arguments.name, timeout_ms=0)
+            chosen = arguments.partition or range(len(topic.partitions))
+            places = {TopicPartition(arguments.name, index): arguments.offset for index in chosen}
+            return await admin.delete_records(places)
+
+    outcomes = attend(work())
+    for place, outcome in outcomes.items():
+        if not isinstance(outcome, ApiError):
+            print(f"{place}: begins at {outcome}")
+    _report(outcomes.items())
+
+
+def _configure_delete(parser: ArgumentParser) -> None:
+    _add_names(parser)
+    _add_yes(parser)
+
+
+def _delete(arguments: Namespace) -> None:
+    _confirm(f"Delete {', '.join(arguments.names)} and all records?", arguments)
+
+    async def work() -> dict[str, ApiError | None]:
+        async with _admin(arguments) as admin:
+            return await admin.delete_topics(arguments.names)
+
+    _report(attend(work()).items(), done="deleted")
+
+
+# --- what they share --------------------------------------------------------------------------------------------------
+
+
+class Verb(NamedTuple):
+    configure: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], None]
+    help: str
+
+
+VERBS: Final = {
+    "list": Verb(_configure_list, _list, "list topics"),
+    "create": Verb(_configure_create, _create, "create topics"),
+    "describe": Verb(_configure_describe, _describe, "show partitions, offsets and settings of topics"),
+    "alter": Verb(_configure_alter, _alter, "change settings of topics; what is not named stays as it is"),
+    "add-partitions": Verb(_configure_add_partitions, _add_partitions, "grow topics; keys move to other partitions"),
+    "trim": Verb(_configure_trim, _trim, "drop the oldest records of a topic"),
+    "delete": Verb(_configure_delete, _delete, "delete topics and all of their records"),
+}
+
+
+def _admin(arguments: Namespace) -> Admin:
+    from barnabas.client.admin import Admin
+
+    return Admin(settings_of(Settings, arguments))
+
+
+def _add_names(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="TOPIC")
+
+
+def _add_configs(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--config", dest="configs", action="append", default=[], metavar="KEY=VALUE", help="a topic setting"
+    )
+
+
+def _add_yes(parser: ArgumentParser) -> None:
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _confirm(question: str, arguments: Namespace) -> None:
+    if arguments.yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("nobody is here to confirm this: say --yes")
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Failure("nothing was done")
+
+
+def _report(outcomes: Iterable[tuple[object, object]], *, done: str = "") -> None:
+    """A line for each failure, one for each success if ``done`` says something; any failure fails the command."""
+    failed = False
+    for name, outcome in outcomes:
+        if isinstance(outcome, ApiError):
+            failed = True
+            about = f"{name}: " if name is not None else ""
+            print(f"barnabas: {about}{sentence(outcome)}", file=sys.stderr)
+        elif done:
+            print(f"{name}: {done}")
+    if failed:
+        raise Failure

@@ -1,0 +1,100 @@
+"""All that ``barnabas topic describe`` shows of one topic: asked for here, and printed for people.
+
+The verb itself, with its options and its JSON, is in ``topic.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from barnabas.cli.output import print_facts, print_table
+from barnabas.client.admin import Admin
+from barnabas.client.admin_configs import ConfigSource, Resource, ResourceKind
+from barnabas.client.metadata import TopicMetadata
+from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+
+
+class PartitionDescription(TypedDict):
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: list[int]
+    isr: list[int]
+    offline_replicas: list[int]
+    log_start_offset: int | None  # None while nobody leads
+    high_watermark: int | None
+
+
+class ConfigDescription(TypedDict):
+    name: str
+    value: str | None
+    source: str
+
+
+class Description(TypedDict):
+    name: str
+    id: str
+    internal: bool
+    partitions: list[PartitionDescription]
+    configs: list[ConfigDescription]
+
+
+async def describe(admin: Admin, topic: TopicMetadata, all_configs: bool) -> Description:
+    led = [TopicPartition(topic.name, index) for index in topic.led_partitions]
+    first = await admin.list_offsets(dict.fromkeys(led, EARLIEST_TIMESTAMP)) if led else {}
+    last = await admin.list_offsets(dict.fromkeys(led, LATEST_TIMESTAMP)) if led else {}
+    resource = Resource(ResourceKind.TOPIC, topic.name)
+    configs = (await admin.describe_configs([resource]))[resource]
+    if isinstance(configs, ApiError):
+        raise configs
+    partitions: list[PartitionDescription] = []
+    for part in topic.partitions:
+        place = TopicPartition(topic.name, part.partition)
+        partitions.append(
+            {
+                "partition": part.partition,
+                "leader": part.leader,
+                "leader_epoch": part.leader_epoch,
+                "replicas": list(part.replicas),
+                "isr": list(part.isr),
+                "offline_replicas": list(part.offline_replicas),
+                "log_start_offset": first[place].offset if place in first else None,
+                "high_watermark": last[place].offset if place in last else None,
+            }
+        )
+    return {
+        "name": topic.name,
+        "id": str(topic.id),
+        "internal": topic.is_internal,
+        "partitions": partitions,
+        "configs": [
+            {"name": entry.name, "value": entry.value, "source": entry.source.name.lower()}
+            for entry in sorted(configs.values())
+            if all_configs or entry.source is ConfigSource.TOPIC
+        ],
+    }
+
+
+def print_description(topic: Description) -> None:
+    print_facts({"name": topic["name"], "id": topic["id"], "internal": "yes" if topic["internal"] else "no"})
+    print()
+    columns = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "LOG-START", "HIGH-WATERMARK")
+    rows = [
+        (
+            part["partition"],
+            "none" if part["leader"] < 0 else part["leader"],
+            part["leader_epoch"],
+            ",".join(map(str, part["replicas"])),
+            ",".join(map(str, part["isr"])),
+            "-" if part["log_start_offset"] is None else part["log_start_offset"],
+            "-" if part["high_watermark"] is None else part["high_watermark"],
+        )
+        for part in topic["partitions"]
+    ]
+    print_table(columns, rows, right=("PARTITION", "LEADER", "EPOCH", "LOG-START", "HIGH-WATERMARK"))
+    if topic["configs"]:
+        print()
+        settings = [(entry["name"], entry["value"], entry["source"]) for entry in topic["configs"]]
+        print_table(("SETTING", "VALUE", "SOURCE"), settings)
