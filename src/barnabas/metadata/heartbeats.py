@@ -18,7 +18,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.leader_changes import with_broker, without_broker
 from barnabas.metadata.records import BrokerRegistrationChangeRecord
 from barnabas.metadata.registrations import check_broker_epoch
-from barnabas.metadata.sessions import BrokerSessions
+from barnabas.metadata.sessions import BrokerSessions, Session
 from barnabas.wire.message import Message
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -102,10 +102,10 @@ def begin_controlled_shutdown(image: ClusterImage, broker: BrokerImage, facts: F
     return [_change(broker, in_controlled_shutdown=1), *without_broker(image, facts.schema, broker.id)]
 
 
-def fence_expired(image: ClusterImage, broker_id: int, epoch: int, facts: Facts) -> Decision[None]:
+def fence_expired(image: ClusterImage, *, expired: Session, facts: Facts) -> Decision[None]:
     """The broker was silent for too long; nothing happens if it has registered anew or is fenced already."""
-    broker = image.brokers.get(broker_id)
-    if broker is None or broker.epoch != epoch or broker.is_fenced:
+    broker = image.brokers.get(expired.broker_id)
+    if broker is None or broker.epoch != expired.epoch or broker.is_fenced:
         return Decision([], None)
     return Decision(fence(image, broker, facts), None)
 

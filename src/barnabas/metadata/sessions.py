@@ -12,7 +12,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.model.ids import NO_OFFSET
 
 
-class Expired(NamedTuple):
+class Session(NamedTuple):
     broker_id: int
     epoch: int
 
@@ -20,7 +20,7 @@ class Expired(NamedTuple):
 class BrokerSessions:
     def __init__(self, *, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
-        self._contact_ms: dict[Expired, int] = {}  # least recent contact first
+        self._contact_ms: dict[Session, int] = {}  # least recent contact first
         self._metadata_offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
 
@@ -32,10 +32,10 @@ class BrokerSessions:
         for broker_id in sorted(image.brokers):
             broker = image.brokers[broker_id]
             if not broker.is_fenced:
-                self._contact_ms[Expired(broker_id, broker.epoch)] = now_ms
+                self._contact_ms[Session(broker_id, broker.epoch)] = now_ms
 
     def touch(self, broker_id: int, epoch: int, *, now_ms: int) -> None:
-        key = Expired(broker_id, epoch)
+        key = Session(broker_id, epoch)
         self._contact_ms.pop(key, None)
         self._contact_ms[key] = now_ms
 
@@ -44,7 +44,7 @@ class BrokerSessions:
         self._metadata_offsets[broker_id] = metadata_offset
 
     def is_valid(self, broker_id: int, epoch: int, *, now_ms: int) -> bool:
-        contact_ms = self._contact_ms.get(Expired(broker_id, epoch))
+        contact_ms = self._contact_ms.get(Session(broker_id, epoch))
         return contact_ms is not None and contact_ms + self._timeout_ms >= now_ms
 
     def forget(self, broker_id: int) -> None:
@@ -53,7 +53,7 @@ class BrokerSessions:
         for key in [key for key in self._contact_ms if key.broker_id == broker_id]:
             del self._contact_ms[key]
 
-    def take_expired(self, *, now_ms: int) -> Expired | None:
+    def take_expired(self, *, now_ms: int) -> Session | None:
         """One broker that was silent for too long; its session is gone with this."""
         for key, contact_ms in self._contact_ms.items():
             if contact_ms + self._timeout_ms >= now_ms:

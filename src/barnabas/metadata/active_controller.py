@@ -1,0 +1,179 @@
+"""What the active controller does besides answering: it keeps the brokers' sessions and tends to the leaders.
+
+Brokers register and send heartbeats here; one that falls silent is fenced when its session ends. Partitions get back
+their preferred leaders from time to time, and where it is allowed, leaderless ones any live leader. All of it stops
+when this node ceases to be the active controller, and starts afresh where another takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from barnabas.metadata.decision import Decision, Facts
+from barnabas.metadata.elections import balance_leaders, elect_unclean_leaders
+from barnabas.metadata.heartbeats import broker_heartbeat, fence_expired
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.metadata.records import NoOpRecord
+from barnabas.metadata.registrations import register_broker
+from barnabas.metadata.sessions import BrokerSessions
+from barnabas.model.errors import NOT_CONTROLLER, STALE_BROKER_EPOCH, ApiError
+from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from barnabas.world.clock import Clock
+from barnabas.world.timers import Timer, Timers
+
+SESSION_TIMEOUT_MS_DEFAULT: Final = 9000  # broker.session.timeout.ms
+REBALANCE_INTERVAL_MS_DEFAULT: Final = 300_000  # leader.imbalance.check.interval.seconds
+UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT: Final = 300_000  # unclean.leader.election.interval.ms
+AGAIN_MS: Final = 10  # when there was more to do than fits in one decision
+
+
+class ActiveController:
+    def __init__(
+        self,
+        controller: QuorumController,
+        facts: Facts,
+        *,
+        clock: Clock,
+        timers: Timers,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS_DEFAULT,
+        rebalance_interval_ms: int = REBALANCE_INTERVAL_MS_DEFAULT,
+        idle_interval_ms: int = 0,
+    ) -> None:
+        """An interval of 0 switches its chore off: rebalancing, or a record when nothing else is written."""
+        self._controller = controller
+        self._facts = facts
+        self._clock = clock
+        self._timers = timers
+        self._sessions = BrokerSessions(timeout_ms=session_timeout_ms)
+        self._rebalance_interval_ms = rebalance_interval_ms
+        self._idle_interval_ms = idle_interval_ms
+        self._idle_offset = -1
+        self._armed: dict[str, Timer] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        controller.on_activity(self._on_activity)
+
+    # What brokers ask ----------------------------------------
+
+    async def register_broker(
+        self, request: BrokerRegistrationRequest, *, is_own_node: bool = False
+    ) -> BrokerRegistrationResponse:
+        """``is_own_node``: the broker of this very process, whose predecessor cannot be alive beside it."""
+
+        def decide(image: ClusterImage) -> Decision[BrokerRegistrationResponse]:
+            existing = image.brokers.get(request.broker_id)
+            has_session = (
+                not is_own_node
+                and existing is not None
+                and self._sessions.is_valid(existing.id, existing.epoch, now_ms=self._clock.monotonic_ms())
+            )
+            return register_broker(image, request, self._facts, has_session=has_session)
+
+        response = await self._controller.submit(decide)
+        existing = self._controller.image.brokers.get(request.broker_id)
+        if existing is not None and existing.epoch == response.broker_epoch:
+            self._sessions.forget(request.broker_id)
+            self._sessions.touch(request.broker_id, response.broker_epoch, now_ms=self._clock.monotonic_ms())
+            self._arm_sessions()
+        return response
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        await self._controller.activated()
+        broker = self._controller.image.brokers.get(request.broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            # Also if its registration is still on the way: who has no answer yet knows no epoch.
+            raise ApiError(STALE_BROKER_EPOCH)
+        # A heartbeat keeps the session alive, whatever becomes of it.
+        self._sessions.touch(request.broker_id, request.broker_epoch, now_ms=self._clock.monotonic_ms())
+        self._sessions.has_read(request.broker_id, request.current_metadata_offset)
+        self._arm_sessions()
+        response = await self._controller.submit(
+            lambda image: broker_heartbeat(image, request, self._facts, sessions=self._sessions)
+        )
+        broker = self._controller.image.brokers.get(request.broker_id)
+        if broker is not None and broker.in_controlled_shutdown and not broker.is_fenced:
+            self._sessions.begin_shutdown(broker.id, self._controller.image.offset)
+        else:
+            self._sessions.end_shutdown(request.broker_id)
+        return response
+
+    # Chores ----------------------------------------
+
+    def _on_activity(self, is_active: bool) -> None:
+        for timer in self._armed.values():
+            timer.cancel()
+        self._armed.clear()
+        if is_active:
+            self._sessions.start(self._controller.image, now_ms=self._clock.monotonic_ms())
+            self._arm_sessions()
+            self._arm("rebalance", self._rebalance_interval_ms, self._rebalance)
+            self._arm("unclean", UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT, self._elect_unclean)
+            self._arm("idle", self._idle_interval_ms, self._write_if_idle)
+
+    def _arm(self, chore: str, delay_ms: int, run: Callable[[], Any]) -> None:
+        if delay_ms <= 0:
+            return
+        earlier = self._armed.get(chore)
+        if earlier is not None:
+            earlier.cancel()
+        self._armed[chore] = self._timers.after(delay_ms, lambda: self._start(run))
+
+    def _start(self, run: Callable[[], Any]) -> None:
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _submit(self, decide: Callable[[ClusterImage], Decision[Any]]) -> Any:
+        """What the decision answers, or None if another node is the active controller by now."""
+        try:
+            return await self._controller.submit(decide)
+        except ApiError as error:
+            if error.error is not NOT_CONTROLLER:
+                raise
+            return None
+
+    def _arm_sessions(self) -> None:
+        deadline_ms = self._sessions.next_deadline_ms
+        armed = self._armed.get("sessions")
+        # Sessions mostly grow longer: one that is armed too early looks again, which is cheaper than arming anew.
+        if deadline_ms is not None and (armed is None or not armed.is_pending or armed.deadline_ms > deadline_ms):
+            self._arm("sessions", max(1, deadline_ms - self._clock.monotonic_ms()), self._fence_silent)
+
+    async def _fence_silent(self) -> None:
+        # One at a time: fencing one broker changes who can lead when the next is fenced.
+        while self._controller.is_active:
+            expired = self._sessions.take_expired(now_ms=self._clock.monotonic_ms())
+            if expired is None:
+                break
+            await self._submit(partial(fence_expired, expired=expired, facts=self._facts))
+        if self._controller.is_active:
+            self._arm_sessions()
+
+    async def _rebalance(self) -> None:
+        has_more = await self._submit(lambda image: balance_leaders(image, self._facts))
+        if self._controller.is_active:
+            self._arm("rebalance", AGAIN_MS if has_more else self._rebalance_interval_ms, self._rebalance)
+
+    async def _elect_unclean(self) -> None:
+        has_more = await self._submit(lambda image: elect_unclean_leaders(image, self._facts))
+        if self._controller.is_active:
+            delay_ms = AGAIN_MS if has_more else UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT
+            self._arm("unclean", delay_ms, self._elect_unclean)
+
+    async def _write_if_idle(self) -> None:
+        """Brokers that follow the log see by its growth that they are not left behind."""
+        if self._controller.image.offset == self._idle_offset:
+            await self._submit(lambda image: Decision([NoOpRecord()], None))
+        self._idle_offset = self._controller.image.offset
+        if self._controller.is_active:
+            self._arm("idle", self._idle_interval_ms, self._write_if_idle)
+
+    async def stop(self) -> None:
+        self._on_activity(False)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,255 @@
+"""Drives the controller: decides on the newest picture, writes to the metadata log, answers when it is committed.
+
+On every node it turns what the log commits into pictures of the cluster and passes them on; on the node that leads
+the log it also takes decisions. Those in flight build upon each other's records before they are committed; if the
+leadership is lost, all of them fail and their records are forgotten (the next leader may still commit some: a client
+that tries again is told what it finds). The decisions themselves are pure and live elsewhere; see ``controller``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.decision import RECORDS_MAX, Decision
+from barnabas.metadata.image import EMPTY, ClusterImage
+from barnabas.metadata.image_builder import ImageBuilder, MetadataChanges
+from barnabas.metadata.loader import ImageCallback, Loader, SnapshotId, SnapshotRules, snapshot_records
+from barnabas.metadata.records import AbortTransactionRecord, NoOpRecord, encode_record
+from barnabas.model.errors import NOT_CONTROLLER, ApiError
+from barnabas.raft.leading import NotLeader
+from barnabas.wire.message import Message
+from barnabas.world.clock import Clock
+
+R = TypeVar("R")
+NO_EPOCH: Final = -1
+
+
+class Leader(Protocol):
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+class MetadataLog(Protocol):
+    """What is asked of the Raft driver."""
+
+    def propose(self, records: Sequence[bytes], *, epoch: int) -> int: ...
+
+    async def create_snapshot(
+        self, offset: int, epoch: int, append_time_ms: int, records: Iterator[bytes]
+    ) -> object: ...
+
+
+class _Proposal(NamedTuple):
+    """A batch that was written and not yet committed, and the picture after it."""
+
+    last_offset: int
+    image: ClusterImage
+    changes: MetadataChanges
+    size_bytes: int
+
+
+class QuorumController:
+    def __init__(
+        self,
+        log: MetadataLog,
+        *,
+        node_id: int,
+        clock: Clock,
+        bootstrap: Sequence[Message] | None = None,
+        snapshots: SnapshotRules | None = None,
+    ) -> None:
+        self._log = log
+        self._node_id = node_id
+        self._clock = clock
+        self._bootstrap = bootstrap_records() if bootstrap is None else list(bootstrap)
+        self._loader = Loader(snapshots or SnapshotRules(), now_ms=clock.monotonic_ms())
+        self._snapshot: asyncio.Task[None] | None = None
+        # What this node has written as the leader of the log.
+        self._epoch = NO_EPOCH
+        self._pending = EMPTY  # the newest picture, with all that is not yet committed
+        self._proposals: deque[_Proposal] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # by offset, which only grows
+        self._activation: asyncio.Task[None] | None = None
+        self._is_active = False
+        self._activity_callbacks: list[Callable[[bool], None]] = []
+
+    @property
+    def image(self) -> ClusterImage:
+        """What is committed."""
+        return self._loader.image
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node decides: it leads the log and has read all that was written before."""
+        return self._is_active
+
+    def on_image(self, callback: ImageCallback) -> Callable[[], None]:
+        """Call back with (old picture, new picture, changes) after every commit; the answer takes it off again."""
+        return self._loader.on_image(callback)
+
+    def on_activity(self, callback: Callable[[bool], None]) -> None:
+        """Call back with True when this node becomes the active controller, with False when it ceases to be."""
+        self._activity_callbacks.append(callback)
+
+    # Decisions ----------------------------------------
+
+    async def submit(self, decide: Callable[[ClusterImage], Decision[R]]) -> R:
+        """Decide, write, wait for the commit, answer. What ``decide`` raises is raised, and nothing is written.
+
+        NOT_CONTROLLER if this node does not lead the log, or ceases to before the records are committed.
+        """
+        await self.activated()
+        decision = decide(self._pending)
+        if decision.records:
+            self._write(decision.records)
+        # Even an answer without records may rest on some that are not committed yet.
+        await self._commit_of(self._pending.offset)
+        return decision.response
+
+    async def activated(self) -> None:
+        """Wait until this node, which leads the log, is ready to decide; NOT_CONTROLLER if it does not lead."""
+        if self._is_active:
+            return
+        if self._activation is not None:
+            await asyncio.shield(self._activation)
+        if not self._is_active:
+            raise ApiError(NOT_CONTROLLER)
+
+    def _write(self, records: Sequence[Message]) -> None:
+        """Propose the records, which become part of the pending picture at once."""
+        for start in range(0, len(records), RECORDS_MAX):
+            batch = records[start : start + RECORDS_MAX]
+            values = [encode_record(record) for record in batch]
+            # A decision that contradicts the picture must not get into the log: it is applied first.
+            image, changes = self._applied(batch, self._pending.offset + 1)
+            try:
+                last_offset = self._log.propose(values, epoch=self._epoch)
+            except NotLeader:
+                self._deactivate()
+                raise ApiError(NOT_CONTROLLER) from None
+            if last_offset != image.offset:
+                # Raft has written records of its own in between.
+                image, changes = self._applied(batch, last_offset - len(batch) + 1)
+            self._pending = image
+            self._proposals.append(_Proposal(last_offset, image, changes, sum(map(len, values))))
+
+    def _applied(self, records: Sequence[Message], base_offset: int) -> tuple[ClusterImage, MetadataChanges]:
+        builder = ImageBuilder(self._pending)
+        for offset, record in enumerate(records, base_offset):
+            builder.apply(record, offset)
+        return builder.build(epoch=self._epoch), builder.changes
+
+    async def _commit_of(self, offset: int) -> None:
+        if offset > self._loader.committed.offset:
+            committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((offset, committed))
+            await committed
+
+    # What Raft tells ----------------------------------------
+
+    def on_commit(self, base_offset: int, epoch: int, append_time_ms: int, records: list[bytes]) -> None:
+        if not records:
+            return  # a batch of Raft's own
+        last_offset = base_offset + len(records) - 1
+        if self._proposals and epoch == self._epoch:
+            self._commit_proposals(last_offset, append_time_ms)
+        else:
+            self._loader.load_batch(base_offset, epoch, append_time_ms, records)
+        while self._waiting and self._waiting[0][0] <= last_offset:
+            _resolve(self._waiting.popleft()[1])
+        self._snapshot_if_due()
+
+    def _commit_proposals(self, last_offset: int, append_time_ms: int) -> None:
+        """What this node wrote itself has been decoded and applied before."""
+        while self._proposals and self._proposals[0].last_offset <= last_offset:
+            proposal = self._proposals.popleft()
+            self._loader.accept(proposal.image, proposal.changes, append_time_ms, proposal.size_bytes)
+        assert self._loader.committed.offset == last_offset, "a batch is committed as it was proposed"
+
+    def on_snapshot(self, snapshot_id: SnapshotId, records: Iterator[bytes]) -> None:
+        assert not self._is_active, "a leader has read its own log"
+        self._loader.load_snapshot(snapshot_id, records, now_ms=self._clock.monotonic_ms())
+
+    def on_leader(self, leader: Leader) -> None:
+        if leader.leader_id != self._node_id:
+            self._deactivate()
+        elif leader.epoch != self._epoch:
+            self._deactivate()
+            self._epoch = leader.epoch
+            self._activation = asyncio.get_running_loop().create_task(
+                self._activate(leader.epoch), name="controller-activation"
+            )
+
+    async def _activate(self, epoch: int) -> None:
+        """Everything before this epoch is known once a first record of the epoch is committed."""
+        if epoch != self._epoch:
+            return
+        try:
+            first_offset = self._log.propose([encode_record(NoOpRecord())], epoch=epoch)
+            await self._commit_of(first_offset)
+            self._pending = self._loader.committed
+            records: list[Message] = []
+            if self._pending.transaction_base is not None:
+                # The controller before this one died within.
+                records.append(AbortTransactionRecord(reason="Controller failover"))
+            if (self._pending.transaction_base or self._pending).is_empty:
+                records += self._bootstrap
+            if records:
+                self._write(records)
+                await self._commit_of(self._pending.offset)
+        except ApiError:
+            return  # another one leads by now; on_leader says so or has said so
+        self._is_active = True
+        self._tell_activity()
+
+    def _deactivate(self) -> None:
+        self._epoch = NO_EPOCH
+        self._pending = EMPTY
+        self._proposals.clear()
+        waiting, self._waiting = self._waiting, deque()
+        for _, committed in waiting:
+            if not committed.done():
+                committed.set_exception(ApiError(NOT_CONTROLLER))
+        self._activation = None
+        if self._is_active:
+            self._is_active = False
+            self._tell_activity()
+
+    def _tell_activity(self) -> None:
+        for callback in list(self._activity_callbacks):
+            callback(self._is_active)
+
+    # Snapshots ----------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._snapshot is None and self._loader.is_snapshot_due(now_ms=now_ms):
+            self._loader.has_snapshot(now_ms=now_ms)
+            self._snapshot = asyncio.get_running_loop().create_task(self._write_snapshot(), name="metadata-snapshot")
+
+    async def _write_snapshot(self) -> None:
+        try:
+            image = self._loader.image
+            await self._log.create_snapshot(
+                image.offset + 1, image.epoch, self._loader.append_time_ms, snapshot_records(image)
+            )
+        finally:
+            self._snapshot = None
+
+    async def stop(self) -> None:
+        """Fail what is in flight and let a snapshot that was begun be finished."""
+        activation = self._activation
+        self._deactivate()
+        await asyncio.gather(*(task for task in (activation, self._snapshot) if task is not None))
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():  # whoever waited may have been cancelled
+        future.set_result(None)
