@@ -1,0 +1,59 @@
+"""What the compatibility tests share: a broker to talk to, and topics on it.
+
+The broker is Barnabas in this process, or whatever `BARNABAS_TEST_BOOTSTRAP` names: run against Apache Kafka, the
+same tests judge the tests. Tests marked `java` are skipped unless they are asked for with `-m`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# The adapters beside this file, and the tools at the top of the repository, are not installed anywhere.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+
+ADMIN_SECONDS_MAX = 20.0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "java" in (config.option.markexpr or ""):
+        return
+    skip = pytest.mark.skip(reason="needs Java and Maven: ask for it with `-m java`")
+    for item in items:
+        if item.get_closest_marker("java") is not None:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def broker_address() -> Iterator[str]:
+    """The bootstrap address of the broker under test."""
+    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+    if named:
+        yield named
+        return
+    from barnabas.testing import Broker
+
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def create_topic(broker_address: str) -> Callable[..., str]:
+    """Makes a topic with a name of its own and returns the name."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": broker_address, "log_level": 2})
+
+    def create(*, partitions: int = 1, **settings: str) -> str:
+        name = f"compat-{uuid.uuid4().hex[:12]}"
+        config = {setting.replace("_", "."): value for setting, value in settings.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        admin.create_topics([topic])[name].result(ADMIN_SECONDS_MAX)
+        return name
+
+    return create
