@@ -108,7 +108,7 @@ def decode_response(cls: type[M], version: int, buffer: Buffer) -> tuple[int, M]
         position = _SIZE.size
         if cls.flexible_since <= version and cls.api_key is not ApiKey.API_VERSIONS:
             position = skip_tags(view, position)
-    except struct.error as error:
+    except (struct.error, IndexError) as error:
         raise Malformed(f"a response header cannot be read: {error}") from error
     message, _ = decode_from(cls, version, view, position)
     return correlation_id, message

@@ -106,8 +106,7 @@ class MessageType(type):
         namespace.setdefault("__slots__", tuple(fields))
         cls = super().__new__(metaclass, name, bases, namespace)
         message = cast("type[Message]", cls)
-        if fields or "fields" not in cls.__dict__:
-            message.fields = tuple(fields.values())
+        message.fields = tuple(fields.values())
         if "api_key" not in fields:
             message.api_key = api
         message.versions = versions
@@ -148,9 +147,13 @@ class Message(metaclass=MessageType):
 
     def __init__(self, **values: Any) -> None:
         # The constructor is written when it is first needed: most messages of a process are never made.
-        cls = next(each for each in type(self).__mro__ if each.__dict__.get("fields") is self.fields)
-        cls.__init__ = _constructor(cast("type[Message]", cls))  # type: ignore[misc]
+        cls = _declared(self)
+        cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
         self.__init__(**values)  # type: ignore[misc]
+
+    def __reduce__(self) -> Any:
+        # A copy of a shared default is an instance like any other.
+        return _restored, (_declared(self), {field.name: getattr(self, field.name) for field in self.fields})
 
     @classmethod
     def default(cls) -> Self:
@@ -175,6 +178,16 @@ class Message(metaclass=MessageType):
     def __repr__(self) -> str:
         values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.fields)
         return f"{type(self).__qualname__}({values})"
+
+
+def _declared(message: Message) -> type[Message]:
+    """The class as it was declared, also for a shared default."""
+    cls = type(message)
+    return cls if "fields" in cls.__dict__ else cast("type[Message]", cls.__base__)
+
+
+def _restored(cls: type[M], values: dict[str, Any]) -> M:
+    return cls(**values)
 
 
 def _constructor(cls: type[Message]) -> Any:
