@@ -238,14 +238,13 @@ def decode(payload: Any, header: Any, record_type: type) -> list[Any]:
         if delta != last_delta and not uses_append_time:
             last_delta = delta
             timestamp = base_timestamp + delta
-        record = _new(
-            record_type,
-            base_offset + offset,
-            timestamp,
-            None if key_size < 0 else data[key : key + key_size],
-            None if value_size < 0 else data[value : value + value_size],
-            () if header_count == 0 else _header_pairs(data, headers, header_count, end),
-        )
+        key_bytes = None if key_size < 0 else data[key : key + key_size]
+        value_bytes = None if value_size < 0 else data[value : value + value_size]
+        pairs = () if header_count == 0 else _header_pairs(data, headers, header_count, end)
+        if cython.compiled:
+            record = new_record(record_type, base_offset + offset, timestamp, key_bytes, value_bytes, pairs)
+        else:
+            record = tuple.__new__(record_type, (base_offset + offset, timestamp, key_bytes, value_bytes, pairs))
         records.append(record)
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")
@@ -368,14 +367,6 @@ def _header_pairs(
             pairs.append((name, data[position : position + size]))
             position += size
     return tuple(pairs)
-
-
-@cython.cfunc
-@cython.inline
-def _new(record_type: type, offset: Any, timestamp: Any, key: Any, value: Any, headers: Any) -> Any:
-    if not cython.compiled:
-        return tuple.__new__(record_type, (offset, timestamp, key, value, headers))
-    return new_record(record_type, offset, timestamp, key, value, headers)
 
 
 @cython.cfunc
