@@ -222,7 +222,7 @@ static void record_ns(Histogram *histogram, u64 value) {
 }
 
 static double quantile_us(const Histogram *histogram, double quantile) {
-    u64 wanted = (u64)(quantile * (double)histogram->total), seen = 0;
+    u64 wanted = (u64)(quantile * (double)histogram->total + 0.999999), seen = 0;
     for (unsigned index = 0; index < 64 * 64; index++) {
         seen += histogram->counts[index];
         if (histogram->counts[index] && seen >= wanted) return (double)((u64)(index % 64) << (index / 64)) / 1000.0;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import java_client
@@ -93,10 +93,13 @@ class Confluent(Client):
             }
         )
 
-        def delivered(number: int, error: Any, message: Any) -> None:
-            if error is not None:
-                raise KafkaException(error)
-            offsets[number] = message.offset()
+        def note_offset(number: int) -> Callable[[Any, Any], None]:
+            def delivered(error: Any, message: Any) -> None:
+                if error is not None:
+                    raise KafkaException(error)
+                offsets[number] = message.offset()
+
+            return delivered
 
         for number, one in enumerate(records):
             producer.produce(
@@ -104,9 +107,9 @@ class Confluent(Client):
                 value=one["value"],
                 key=one["key"],
                 partition=0,
-                headers=one["headers"],
+                headers=list(one["headers"]),
                 timestamp=one["timestamp"] or 0,
-                on_delivery=lambda error, message, number=number: delivered(number, error, message),
+                on_delivery=note_offset(number),
             )
         if producer.flush(DEADLINE_SECONDS):
             raise Unfinished(f"librdkafka still holds {len(producer)} records")
@@ -136,7 +139,7 @@ class Confluent(Client):
             found: list[ReadRecord] = []
             deadline = time.monotonic() + DEADLINE_SECONDS
             while len(found) < count and time.monotonic() < deadline:
-                message = consumer.poll(0.5)
+                message: Any = consumer.poll(0.5)
                 if message is None:
                     continue
                 if message.error():

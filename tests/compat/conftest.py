@@ -45,7 +45,7 @@ def broker_address() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def create_topic(broker_address: str) -> Callable[..., str]:
     """Makes a topic with a name of its own and returns the name."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     admin = AdminClient({"bootstrap.servers": broker_address, "log_level": 2})
 
