@@ -1,8 +1,8 @@
 """The door of the command line: the table of commands, each imported only when it is called.
 
 Only argparse is imported here, so that nothing waits for what it does not use. A command module has ``configure``,
-which adds its options to a parser, and ``run``, which does the work and answers an exit code; what goes wrong on the
-way is raised and becomes one line here.
+which adds its options to a parser, and ``run``, which does the work and may answer an exit code; what goes wrong on
+the way is raised and becomes one line here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module = import_module(f"barnabas.cli.{command.module}")
     parser = ArgumentParser(prog=f"barnabas {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     module.configure(parser)
-    return _carry_out(module.run, parser, words[1:])
+    prepare = getattr(module, "prepare", list)  # what argparse cannot read by itself
+    return _carry_out(module.run, parser, prepare(words[1:]))
 
 
 def _carry_out(run: object, parser: ArgumentParser, words: list[str]) -> int:

@@ -1,0 +1,191 @@
+"""Formats of records on the command line: percent verbs as rpk has them, JSON, or just the value.
+
+``compile_output`` makes the function that ``consume`` and ``produce`` print with. What ``produce`` reads is parsed in
+``record_input.py``, which shares the escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from barnabas.cli.failure import Failure
+
+VALUE_LINES: Final = "%v\n"
+ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+HELP: Final = (
+    "percent format: %%t topic, %%p partition, %%o offset, %%d timestamp, %%k key, %%v value, %%h{%%k=%%v } headers, "
+    "%%T %%K %%V lengths, %%H header count, %%i running number, %%%% a percent sign; %%k %%v take {hex}, {base64}, "
+    "{json}; numbers take {hex64}, {big64}, {little32} and so on; %%d takes {strftime[%%F %%T]}; \\n \\t \\r \\0 \\xHH"
+)
+
+
+class Line(NamedTuple):
+    """What a format may speak of."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    number: int = 1
+
+
+Piece: TypeAlias = Callable[[Any], bytes]
+
+_TEXTS: Final[dict[str, Callable[[Line], bytes]]] = {
+    "t": lambda line: line.topic.encode(),
+    "k": lambda line: line.key or b"",
+    "v": lambda line: line.value or b"",
+}
+_NUMBERS: Final[dict[str, Callable[[Line], int]]] = {
+    "p": lambda line: line.partition,
+    "o": lambda line: line.offset,
+    "d": lambda line: line.timestamp_ms,
+    "T": lambda line: len(line.topic.encode()),
+    "K": lambda line: len(line.key or b""),
+    "V": lambda line: len(line.value or b""),
+    "H": lambda line: len(line.headers),
+    "i": lambda line: line.number,
+}
+_TEXT_MODIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "": bytes,
+    "hex": lambda data: data.hex().encode(),
+    "base64": b64encode,
+    "json": lambda data: json.dumps(data.decode(errors="replace"), ensure_ascii=False).encode(),
+}
+_HEADER_TEXTS: Final[dict[str, Callable[[tuple[str, bytes | None]], bytes]]] = {
+    "k": lambda header: header[0].encode(),
+    "v": lambda header: header[1] or b"",
+}
+_HEADER_NUMBERS: Final[dict[str, Callable[[tuple[str, bytes | None]], int]]] = {
+    "K": lambda header: len(header[0].encode()),
+    "V": lambda header: len(header[1] or b""),
+}
+
+
+def compile_output(text: str) -> Callable[[Line], bytes]:
+    """From ``text``, ``json`` or a percent format to the bytes of a record."""
+    if text == "json":
+        return _json
+    pieces = _pieces(VALUE_LINES if text == "text" else text, _TEXTS, _NUMBERS)
+    if len(pieces) == 1:
+        return pieces[0]
+    return lambda line: b"".join([piece(line) for piece in pieces])
+
+
+def _json(line: Line) -> bytes:
+    entry: dict[str, object] = {
+        "topic": line.topic,
+        "partition": line.partition,
+        "offset": line.offset,
+        "timestamp": line.timestamp_ms,
+        **_readable("key", line.key),
+        **_readable("value", line.value),
+    }
+    if line.headers:
+        entry["headers"] = [{"key": name, **_readable("value", value)} for name, value in line.headers]
+    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+
+
+def _readable(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes that are no text keep their meaning as base64 under another name."""
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        assert data is not None
+        return {f"{name}_base64": b64encode(data).decode()}
+
+
+def _pieces(text: str, texts: dict[str, Any], numbers: dict[str, Any]) -> list[Piece]:
+    pieces: list[Piece] = []
+    literal = ""
+    position = 0
+    while position < len(text):
+        if text[position] == "\\":
+            character, position = unescape(text, position)
+            literal += character
+            continue
+        if text[position] != "%":
+            literal += text[position]
+            position += 1
+            continue
+        verb = text[position + 1 : position + 2]
+        if verb == "%":
+            literal += "%"
+            position += 2
+            continue
+        modifier, position = _braces(text, position + 2)
+        if literal:
+            pieces.append(_constant(literal))
+            literal = ""
+        pieces.append(_piece(verb, modifier, texts, numbers))
+    if literal or not pieces:
+        pieces.append(_constant(literal))
+    return pieces
+
+
+def _piece(verb: str, modifier: str, texts: dict[str, Any], numbers: dict[str, Any]) -> Piece:
+    if verb in texts:
+        get, change = texts[verb], _TEXT_MODIFIERS.get(modifier)
+        if change is None:
+            raise Failure(f"%{verb}{{{modifier}}}: say {', '.join(filter(None, _TEXT_MODIFIERS))}")
+        return get if not modifier else lambda line: change(get(line))
+    if verb in numbers:
+        number, write = numbers[verb], number_writer(verb, modifier)
+        return lambda line: write(number(line))
+    if verb == "h" and texts is _TEXTS:
+        inner = _pieces(modifier, _HEADER_TEXTS, _HEADER_NUMBERS)
+        return lambda line: b"".join([piece(header) for header in line.headers for piece in inner])
+    raise Failure(f"%{verb} means nothing here; `barnabas consume --help` lists what does")
+
+
+def number_writer(verb: str, modifier: str) -> Callable[[int], bytes]:
+    if not modifier or modifier == "ascii":
+        return lambda number: b"%d" % number
+    if verb == "d" and modifier.startswith("strftime[") and modifier.endswith("]"):
+        pattern = modifier[len("strftime[") : -1]
+        return lambda number: datetime.fromtimestamp(number / 1000, UTC).strftime(pattern).encode()
+    for name in ("hex", "big", "little"):
+        bits = modifier.removeprefix(name)
+        if bits != modifier and bits in ("8", "16", "32", "64"):
+            size = int(bits) // 8
+            mask = (1 << 8 * size) - 1
+            if name == "hex":
+                return lambda number: b"%0*x" % (2 * size, number & mask)
+            order = "big" if name == "big" else "little"
+            return lambda number: (number & mask).to_bytes(size, order)  # type: ignore[arg-type]
+    raise Failure(f"%{verb}{{{modifier}}}: say ascii, hex64, big64, little64 (or 8, 16, 32)")
+
+
+def unescape(text: str, position: int) -> tuple[str, int]:
+    """The character of the escape at ``position``, and where it ends."""
+    following = text[position + 1 : position + 2]
+    if following == "x":
+        try:
+            return chr(int(text[position + 2 : position + 4], 16)), position + 4
+        except ValueError:
+            raise Failure(f"{text[position : position + 4]!r}: say \\x and two hexadecimal digits") from None
+    return ESCAPES.get(following, "\\" + following), position + 1 + len(following)
+
+
+def _braces(text: str, position: int) -> tuple[str, int]:
+    """What stands in braces at ``position``, which may hold braces itself, and where it ends."""
+    if text[position : position + 1] != "{":
+        return "", position
+    depth = 0
+    for index in range(position, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[index], 0)
+        if depth == 0:
+            return text[position + 1 : index], index + 1
+    raise Failure(f"{text!r}: a brace is not closed")
+
+
+def _constant(text: str) -> Piece:
+    data = text.encode(errors="surrogateescape")
+    return lambda _: data

@@ -1,0 +1,122 @@
+"""What ``produce`` reads: lines by a percent format, or JSON objects as ``consume --format json`` prints them.
+
+Pure: bytes in, records out. Reading standard input is ``produce.py``'s.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from barnabas.cli.failure import Failure
+from barnabas.cli.record_format import unescape
+
+VERBS: Final = "kvpd"
+HELP: Final = (
+    "how a line is read: %%k key, %%v value, %%p partition, %%d timestamp, with text between them, "
+    "such as '%%k\\t%%v'; or json (default %%v)"
+)
+
+
+class Input(NamedTuple):
+    key: bytes | None = None
+    value: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def compile_input(text: str) -> Callable[[bytes], Input]:
+    """The function that reads one line, without its line end."""
+    if text == "json":
+        return _from_json
+    parts = _parts(text.removesuffix("\\n"))
+    return lambda line: _from_line(line, parts, text)
+
+
+def _parts(text: str) -> list[tuple[str, bytes]]:
+    """Each verb with the literal text behind it; the text before the first verb has the empty verb."""
+    parts: list[tuple[str, bytes]] = []
+    verb, literal, position = "", "", 0
+    while position < len(text):
+        if text[position] == "\\":
+            character, position = unescape(text, position)
+            literal += character
+        elif text[position] == "%" and text[position + 1 : position + 2] != "%":
+            parts.append((verb, literal.encode()))
+            verb, literal, position = text[position + 1 : position + 2], "", position + 2
+            if not verb or verb not in VERBS:
+                raise Failure(f"%{verb} cannot be read; a line is made of %k, %v, %p and %d")
+        else:
+            literal += text[position]
+            position += 2 if text[position] == "%" else 1
+    parts.append((verb, literal.encode()))
+    if [name for name, literal in parts[1:-1] if not literal]:
+        raise Failure(f"{text!r}: something must stand between two verbs, or nobody knows where the first one ends")
+    return parts
+
+
+def _from_line(line: bytes, parts: list[tuple[str, bytes]], text: str) -> Input:
+    found: dict[str, bytes] = {}
+    position = 0
+    for index, (verb, literal) in enumerate(parts):
+        if not verb:
+            if not line.startswith(literal):
+                raise Failure(f"the line {_shown(line)} does not begin as {text!r} says")
+            position = len(literal)
+            continue
+        is_last = index == len(parts) - 1
+        end = len(line) - len(literal) if is_last else line.find(literal, position)
+        if end < position or not line.startswith(literal, end):
+            raise Failure(f"the line {_shown(line)} does not fit {text!r}")
+        found[verb] = line[position:end]
+        position = end + len(literal)
+    return Input(
+        key=found.get("k"),
+        value=found.get("v"),
+        partition=_number(found.get("p"), line),
+        timestamp_ms=_number(found.get("d"), line),
+    )
+
+
+def _number(data: bytes | None, line: bytes) -> int | None:
+    if data is None:
+        return None
+    try:
+        return int(data)
+    except ValueError:
+        raise Failure(f"the line {_shown(line)} has {_shown(data)} where a number should be") from None
+
+
+def _from_json(line: bytes) -> Input:
+    """The partition that the record had elsewhere is not asked for: the key decides again."""
+    try:
+        entry = json.loads(line)
+        if not isinstance(entry, dict):
+            raise Failure(f"the line {_shown(line)} is no JSON object")
+        return Input(
+            key=_bytes(entry, "key"),
+            value=_bytes(entry, "value"),
+            timestamp_ms=entry.get("timestamp"),
+            headers=tuple((header["key"], _bytes(header, "value")) for header in entry.get("headers") or ()),
+        )
+    except (json.JSONDecodeError, NotBase64, KeyError, TypeError, AttributeError) as error:
+        raise Failure(f"the line {_shown(line)} is not a record in JSON: {error}") from error
+
+
+def _bytes(entry: dict[str, object], name: str) -> bytes | None:
+    encoded = entry.get(f"{name}_base64")
+    if isinstance(encoded, str):
+        return b64decode(encoded, validate=True)
+    value = entry.get(name)
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
+
+
+def _shown(data: bytes) -> str:
+    text = data.decode(errors="replace")
+    return repr(text if len(text) <= 60 else text[:57] + "...")
