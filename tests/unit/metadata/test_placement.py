@@ -9,7 +9,7 @@ import pytest
 from barnabas.metadata.placement import UsableBroker, place
 from barnabas.model.errors import INVALID_REPLICATION_FACTOR, ApiError
 
-NINE = [UsableBroker(id, "abc"[id % 3], False) for id in range(9)]
+NINE = [UsableBroker(broker, "abc"[broker % 3], False) for broker in range(9)]
 
 
 def test_every_partition_has_one_replica_in_each_rack() -> None:
@@ -52,7 +52,7 @@ def test_a_rack_of_fenced_brokers_only_still_gets_replicas_but_no_leader() -> No
 
 def test_replicas_of_a_partition_are_distinct_whatever_the_racks() -> None:
     for seed in range(40):
-        brokers = [UsableBroker(id, None if id % 4 == 0 else str(id % 4), id % 5 == 4) for id in range(11)]
+        brokers = [UsableBroker(n, None if n % 4 == 0 else str(n % 4), n % 5 == 4) for n in range(11)]
         for factor in (1, 3, 7, 11):
             for replicas in place(brokers, partition_count=25, replication_factor=factor, seed=seed):
                 assert len(set(replicas)) == factor
