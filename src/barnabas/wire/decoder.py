@@ -2,8 +2,9 @@
 
 Runs of fixed-width fields are read by one ``struct`` call together with the byte that follows them (the length of a
 string, the count of an array, the number of tagged fields). A slice beyond the end is short but harmless, because the
-position is then beyond the end too and either the next read or the last line of the function notices; so strings need
-no check of their own, while every count is checked before its loop. Only ``barnabas.wire.message`` calls this.
+position is then beyond the end too and the next read notices: the number of tagged fields at the latest, or a last
+check where there are none. So strings need no check of their own, and a count is only checked if it is not small.
+Only ``barnabas.wire.message`` calls this.
 """
 
 from __future__ import annotations
@@ -102,10 +103,10 @@ class _DecoderWriter:
     def compile(self, cls: Any) -> Decoder:
         source = self.source
         with source.block("def decode(view, p):"):
-            source.line("size = len(view)")
             self.struct(cls, "o")
-            with source.block("if p > size:"):
-                source.line(f"raise_short({cls.__qualname__!r})")
+            if not self.flexible:
+                with source.block("if p > len(view):"):
+                    source.line(f"raise_short({cls.__qualname__!r})")
             source.line("return o, p")
         decoder: Decoder = source.function("decode", title=f"decode {cls.__qualname__} v{self.version}")
         return decoder
@@ -232,22 +233,21 @@ class _DecoderWriter:
             # The layout itself refuses more elements than there are bytes, before it makes any of them.
             self.lead = _Lead(field.name, length, f"*{place}", element.code, element.size_bytes)
             return
+        minimum = _element_bytes_min(element, self.version, flexible=self.flexible)
+        assert minimum, f"elements of {field.name} may be empty, so nothing bounds their count"
+        # Up to 127 elements are not worth a check: the first one that is missing ends the loop.
+        with source.block(f"if {length} > 127 and ({length} - {int(self.flexible)}) * {minimum} > len(view) - p:"):
+            source.line(f"raise_count({field.name!r}, {length})")
         with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
-            if self.flexible:
-                source.line(f"{length} -= 1")
-            minimum = _element_bytes_min(element, self.version, flexible=self.flexible)
-            assert minimum, f"elements of {field.name} may be empty, so nothing bounds their count"
-            with source.block(f"if {length} * {minimum} > size - p:"):
-                source.line(f"raise_count({field.name!r}, {length})")
-            self.elements(element, field, place, length)
+            self.elements(element, field, place, f"1, {length}" if self.flexible else length)
         with source.block("else:"):
             source.line(f"{place} = None" if nullable else f"raise_null({field.name!r})")
 
-    def elements(self, element: Type, field: Field, place: str, count: str) -> None:
+    def elements(self, element: Type, field: Field, place: str, span: str) -> None:
         source = self.source
         values, value = source.name("l"), source.name("e")
         source.line(f"{values} = {place} = []")
-        with source.block(f"for _ in range({count}):"):
+        with source.block(f"for _ in range({span}):"):
             match element:
                 case Nested(target=cls):
                     self.struct(cls, value)

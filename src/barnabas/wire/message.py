@@ -101,6 +101,8 @@ class MessageType(type):
     ) -> MessageType:
         fields = {key: value for key, value in namespace.items() if isinstance(value, Field)}
         for key, field in fields.items():
+            # The number of an API is a fact of its messages and a field of the answer to ApiVersions.
+            assert key == "api_key" or not any(hasattr(base, key) for base in bases), f"{key} is taken"
             del namespace[key]
             field.name = key
         namespace.setdefault("__slots__", tuple(fields))
@@ -233,7 +235,8 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> M:
     """The message that begins at the position; what follows it is left alone. Malformed if the bytes are wrong."""
     try:
         view = buffer if type(buffer) is memoryview else memoryview(buffer)
-        return cast(M, cls.decoders[version](view, position)[0])
+        message: M = cls.decoders[version](view, position)[0]
+        return message
     except (layouts.error, IndexError, UnicodeDecodeError) as error:
         raise Malformed(f"{cls.__qualname__} v{version}: {error}") from error
 
