@@ -50,11 +50,11 @@ def _run_round(workloads: Sequence[Workload], kind: type[Peer], pace: Pace, numb
         with kind() as peer:
             is_warm = False
             for workload in wanted:
-                if workload.stores_records:
+                if workload.metric == "megabytes_per_second":
                     touch_page_cache(pace.bytes_max * 3 // 2)
-                    if not is_warm:
-                        _warm_up(peer, pace)
-                        is_warm = True
+                if workload.stores_records and not is_warm:
+                    _warm_up(peer, pace)
+                    is_warm = True
                 yield run_once(peer, workload, pace, number)
     except PeerFailed as error:
         yield from (Row(workload, kind.name, number, None, str(error)) for workload in wanted)

@@ -46,7 +46,7 @@ class Pace:
 
 # A Java broker still gets faster after half a minute of load: the quick pace shows where it is heading, the full one
 # gives it the time.
-QUICK = Pace("quick", rounds=2, seconds=2, warmup_seconds=1, first_warmup_seconds=8, records=300_000, bytes_max=1 << 30)
+QUICK = Pace("quick", rounds=2, seconds=2, warmup_seconds=1, first_warmup_seconds=8, records=200_000, bytes_max=1 << 30)
 FULL = Pace(
     "full", rounds=5, seconds=4, warmup_seconds=3, first_warmup_seconds=30, records=1_000_000, bytes_max=2 << 30
 )
