@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.cli.connection import add_connection, attend, pairs, sentence, settings_of
@@ -235,10 +236,14 @@ VERBS: Final = {
 }
 
 
-def _admin(arguments: Namespace) -> Admin:
+@asynccontextmanager
+async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
+    """Fails at once where no broker is; people do not want to wait a minute to hear it."""
     from barnabas.client.admin import Admin
 
-    return Admin(settings_of(Settings, arguments))
+    async with Admin(settings_of(Settings, arguments)) as admin:
+        await admin.cluster.open()
+        yield admin
 
 
 def _add_names(parser: ArgumentParser) -> None:
