@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import ImageBuilder, MetadataChanges
 from barnabas.metadata.image_difference import difference
 from barnabas.metadata.records import decode_record, encode_record
+from barnabas.raft.log_view import OffsetAndEpoch
 
 SNAPSHOT_BYTES_DEFAULT: Final = 20 * 1024 * 1024  # metadata.log.max.record.bytes.between.snapshots
 SNAPSHOT_INTERVAL_MS_DEFAULT: Final = 60 * 60 * 1000  # metadata.log.max.snapshot.interval.ms
 
 ImageCallback = Callable[[ClusterImage, ClusterImage, MetadataChanges], None]
-
-
-class SnapshotId(Protocol):
-    @property
-    def offset(self) -> int: ...  # the first one that the snapshot does not contain
-
-    @property
-    def epoch(self) -> int: ...
 
 
 class SnapshotRules(NamedTuple):
@@ -67,7 +60,7 @@ class Loader:
             # Of a transaction over several batches some or all may have been aborted, so what they touched says little.
             self._publish(difference(self.image, image) if was_open else changes)
 
-    def load_snapshot(self, snapshot_id: SnapshotId, records: Iterable[bytes], *, now_ms: int) -> None:
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterable[bytes], *, now_ms: int) -> None:
         """All that was known is replaced by what the snapshot says."""
         offset = snapshot_id.offset - 1
         builder = ImageBuilder(replace(EMPTY, offset=offset))

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.decision import RECORDS_MAX, Decision
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import ImageBuilder, MetadataChanges
-from barnabas.metadata.loader import ImageCallback, Loader, SnapshotId, SnapshotRules, snapshot_records
-from barnabas.metadata.records import AbortTransactionRecord, NoOpRecord, encode_record
+from barnabas.metadata.loader import ImageCallback, Loader, SnapshotRules, snapshot_records
+from barnabas.metadata.records import AbortTransactionRecord, encode_record
 from barnabas.model.errors import NOT_CONTROLLER, ApiError
+from barnabas.raft.delivery import LeaderAndEpoch
 from barnabas.raft.leading import NotLeader
+from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.wire.message import Message
 from barnabas.world.clock import Clock
 
@@ -28,22 +30,19 @@ R = TypeVar("R")
 NO_EPOCH: Final = -1
 
 
-class Leader(Protocol):
-    @property
-    def leader_id(self) -> int: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-
 class MetadataLog(Protocol):
     """What is asked of the Raft driver."""
 
+    @property
+    def end_offset(self) -> int: ...
+
     def propose(self, records: Sequence[bytes], *, epoch: int) -> int: ...
 
+    async def wait_committed(self, offset: int) -> None: ...
+
     async def create_snapshot(
-        self, offset: int, epoch: int, append_time_ms: int, records: Iterator[bytes]
-    ) -> object: ...
+        self, offset: int, epoch: int, append_time_ms: int, records: Iterable[bytes]
+    ) -> OffsetAndEpoch | None: ...
 
 
 class _Proposal(NamedTuple):
@@ -65,6 +64,7 @@ class QuorumController:
         bootstrap: Sequence[Message] | None = None,
         snapshots: SnapshotRules | None = None,
     ) -> None:
+        """``bootstrap`` are the first records of a new cluster; None stands for those of a plain one."""
         self._log = log
         self._node_id = node_id
         self._clock = clock
@@ -75,7 +75,6 @@ class QuorumController:
         self._epoch = NO_EPOCH
         self._pending = EMPTY  # the newest picture, with all that is not yet committed
         self._proposals: deque[_Proposal] = deque()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # by offset, which only grows
         self._activation: asyncio.Task[None] | None = None
         self._is_active = False
         self._activity_callbacks: list[Callable[[bool], None]] = []
@@ -87,7 +86,7 @@ class QuorumController:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node decides: it leads the log and has read all that was written before."""
+        """Whether this node decides: it leads the log, and the cluster has been founded."""
         return self._is_active
 
     def on_image(self, callback: ImageCallback) -> Callable[[], None]:
@@ -115,8 +114,6 @@ class QuorumController:
 
     async def activated(self) -> None:
         """Wait until this node, which leads the log, is ready to decide; NOT_CONTROLLER if it does not lead."""
-        if self._is_active:
-            return
         if self._activation is not None:
             await asyncio.shield(self._activation)
         if not self._is_active:
@@ -128,95 +125,88 @@ class QuorumController:
             batch = records[start : start + RECORDS_MAX]
             values = [encode_record(record) for record in batch]
             # A decision that contradicts the picture must not get into the log: it is applied first.
-            image, changes = self._applied(batch, self._pending.offset + 1)
+            builder = ImageBuilder(self._pending)
+            for offset, record in enumerate(batch, self._log.end_offset):
+                builder.apply(record, offset)
+            image = builder.build(epoch=self._epoch)
             try:
                 last_offset = self._log.propose(values, epoch=self._epoch)
             except NotLeader:
                 self._deactivate()
                 raise ApiError(NOT_CONTROLLER) from None
-            if last_offset != image.offset:
-                # Raft has written records of its own in between.
-                image, changes = self._applied(batch, last_offset - len(batch) + 1)
+            assert last_offset == image.offset, "a proposal is written at the end of the log"
             self._pending = image
-            self._proposals.append(_Proposal(last_offset, image, changes, sum(map(len, values))))
-
-    def _applied(self, records: Sequence[Message], base_offset: int) -> tuple[ClusterImage, MetadataChanges]:
-        builder = ImageBuilder(self._pending)
-        for offset, record in enumerate(records, base_offset):
-            builder.apply(record, offset)
-        return builder.build(epoch=self._epoch), builder.changes
+            self._proposals.append(_Proposal(last_offset, image, builder.changes, sum(map(len, values))))
 
     async def _commit_of(self, offset: int) -> None:
         if offset > self._loader.committed.offset:
-            committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((offset, committed))
-            await committed
+            try:
+                await self._log.wait_committed(offset)
+            except NotLeader:
+                raise ApiError(NOT_CONTROLLER) from None
 
     # What Raft tells ----------------------------------------
 
     def on_commit(self, base_offset: int, epoch: int, append_time_ms: int, records: list[bytes]) -> None:
-        if not records:
-            return  # a batch of Raft's own
-        last_offset = base_offset + len(records) - 1
         if self._proposals and epoch == self._epoch:
-            self._commit_proposals(last_offset, append_time_ms)
+            self._commit_proposals(base_offset + len(records) - 1, append_time_ms)
         else:
             self._loader.load_batch(base_offset, epoch, append_time_ms, records)
-        while self._waiting and self._waiting[0][0] <= last_offset:
-            _resolve(self._waiting.popleft()[1])
         self._snapshot_if_due()
 
     def _commit_proposals(self, last_offset: int, append_time_ms: int) -> None:
-        """What this node wrote itself has been decoded and applied before."""
+        """What this node wrote itself has been applied before."""
         while self._proposals and self._proposals[0].last_offset <= last_offset:
             proposal = self._proposals.popleft()
             self._loader.accept(proposal.image, proposal.changes, append_time_ms, proposal.size_bytes)
         assert self._loader.committed.offset == last_offset, "a batch is committed as it was proposed"
 
-    def on_snapshot(self, snapshot_id: SnapshotId, records: Iterator[bytes]) -> None:
+    def on_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterator[bytes]) -> None:
         assert not self._is_active, "a leader has read its own log"
         self._loader.load_snapshot(snapshot_id, records, now_ms=self._clock.monotonic_ms())
 
-    def on_leader(self, leader: Leader) -> None:
-        if leader.leader_id != self._node_id:
-            self._deactivate()
-        elif leader.epoch != self._epoch:
-            self._deactivate()
-            self._epoch = leader.epoch
-            self._activation = asyncio.get_running_loop().create_task(
-                self._activate(leader.epoch), name="controller-activation"
-            )
-
-    async def _activate(self, epoch: int) -> None:
-        """Everything before this epoch is known once a first record of the epoch is committed."""
-        if epoch != self._epoch:
+    def on_leader(self, leader: LeaderAndEpoch) -> None:
+        """Raft tells us of our own leadership only when all that was written before it has been delivered."""
+        if leader.leader_id == self._node_id and leader.epoch == self._epoch:
             return
+        self._deactivate()
+        if leader.leader_id != self._node_id:
+            return
+        self._epoch = leader.epoch
+        self._pending = self._loader.committed
+        records: list[Message] = []
+        if self._pending.transaction_base is not None:
+            # The controller before this one died within.
+            records.append(AbortTransactionRecord(reason="Controller failover"))
+        if (self._pending.transaction_base or self._pending).is_empty:
+            records += self._bootstrap
+        if records:
+            self._activation = asyncio.get_running_loop().create_task(
+                self._found(records, leader.epoch), name="controller-activation"
+            )
+        else:
+            self._activate()
+
+    async def _found(self, records: Sequence[Message], epoch: int) -> None:
+        """Nobody else is to see a cluster that has not been founded, so decisions wait for its first records."""
         try:
-            first_offset = self._log.propose([encode_record(NoOpRecord())], epoch=epoch)
-            await self._commit_of(first_offset)
-            self._pending = self._loader.committed
-            records: list[Message] = []
-            if self._pending.transaction_base is not None:
-                # The controller before this one died within.
-                records.append(AbortTransactionRecord(reason="Controller failover"))
-            if (self._pending.transaction_base or self._pending).is_empty:
-                records += self._bootstrap
-            if records:
+            if epoch == self._epoch:
                 self._write(records)
                 await self._commit_of(self._pending.offset)
         except ApiError:
-            return  # another one leads by now; on_leader says so or has said so
+            return  # another one leads by now, and on_leader says so or has said so
+        if epoch == self._epoch:
+            self._activate()
+
+    def _activate(self) -> None:
         self._is_active = True
+        self._activation = None
         self._tell_activity()
 
     def _deactivate(self) -> None:
         self._epoch = NO_EPOCH
         self._pending = EMPTY
         self._proposals.clear()
-        waiting, self._waiting = self._waiting, deque()
-        for _, committed in waiting:
-            if not committed.done():
-                committed.set_exception(ApiError(NOT_CONTROLLER))
         self._activation = None
         if self._is_active:
             self._is_active = False
@@ -244,12 +234,7 @@ class QuorumController:
             self._snapshot = None
 
     async def stop(self) -> None:
-        """Fail what is in flight and let a snapshot that was begun be finished."""
-        activation = self._activation
+        """Decide nothing more, and let a snapshot that was begun be finished."""
         self._deactivate()
-        await asyncio.gather(*(task for task in (activation, self._snapshot) if task is not None))
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():  # whoever waited may have been cancelled
-        future.set_result(None)
+        if self._snapshot is not None:
+            await self._snapshot
