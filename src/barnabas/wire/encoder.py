@@ -129,6 +129,8 @@ class _EncoderWriter:
             return
         with self.source.block(f"if {' | '.join(varints)} < 128:"):
             self.write(items)
+        if items[-1].writer == "write_varint" and len(varints) == 1:
+            self.write_longer(items[:-1], items[-1].value)
         with self.source.block("else:"):
             pending: list[_Item] = []
             for item in items:
@@ -141,6 +143,14 @@ class _EncoderWriter:
                     pending.append(item)
             if pending:
                 self.write(pending)
+
+    def write_longer(self, items: list[_Item], varint: str) -> None:
+        """A run that ends in a varint of two or three bytes, such as the size of record batches, is one call too."""
+        head, last = f"{varint} & 127 | 128, ", f"{varint} >> 7"
+        with self.source.block(f"elif {varint} < {1 << 14}:"):
+            self.write([*items, _Item("BB", head + last)])
+        with self.source.block(f"elif {varint} < {1 << 21}:"):
+            self.write([*items, _Item("BBB", f"{head}{last} & 127 | 128, {varint} >> 14")])
 
     def write(self, items: list[_Item]) -> None:
         source = self.source
