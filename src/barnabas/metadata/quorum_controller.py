@@ -78,6 +78,7 @@ class QuorumController:
         self._activation: asyncio.Task[None] | None = None
         self._is_active = False
         self._activity_callbacks: list[Callable[[bool], None]] = []
+        self._active_waiters: list[asyncio.Future[None]] = []
 
     @property
     def image(self) -> ClusterImage:
@@ -118,6 +119,13 @@ class QuorumController:
             await asyncio.shield(self._activation)
         if not self._is_active:
             raise ApiError(NOT_CONTROLLER)
+
+    async def until_active(self) -> None:
+        """Wait until this node is the active controller, however long it takes to be elected."""
+        while not self._is_active:
+            activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._active_waiters.append(activated)
+            await activated
 
     def _write(self, records: Sequence[Message]) -> None:
         """Propose the records, which become part of the pending picture at once."""
@@ -201,6 +209,10 @@ class QuorumController:
     def _activate(self) -> None:
         self._is_active = True
         self._activation = None
+        waiters, self._active_waiters = self._active_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
         self._tell_activity()
 
     def _deactivate(self) -> None:
