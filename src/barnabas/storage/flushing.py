@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
+from barnabas.storage.segment import Segment
 from barnabas.world.disk import DiskFailure, FileClosed, replace
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Flushing:
         "is_dirty",
         "last_flush_ms",
         "recovery_point",
+        "rolled",
     )
 
     def __init__(self, log: PartitionLog, recovery_point: int, *, now_ms: int) -> None:
@@ -38,6 +40,8 @@ class Flushing:
         self.last_flush_ms = now_ms
         self.is_dirty = False  # something besides appended batches has changed: a cut, a new file
         self.changed_directories: set[str] = set()
+        # Closed segments whose files are not all on the device; after a crash that may be any of those it had open.
+        self.rolled: list[Segment] = log.segments.from_offset(recovery_point)[:-1]
 
     def truncated(self, offset: int) -> None:
         """The log was cut: what a running sync covers above the cut is not what lies there afterwards."""
@@ -49,6 +53,17 @@ class Flushing:
         """Names in the log's directory, or in the one above it, are not what they were."""
         self.changed_directories.add(directory or self._log.directory)
         self.is_dirty = True
+
+    @property
+    def checkpoint(self) -> int:
+        """The recovery point to write down: recovery must begin in the first segment whose indexes are not synced.
+
+        Once the active segment has rolled, an offset at its very end would name the next segment and spare this one.
+        """
+        if self._log.is_closed:
+            return self.recovery_point
+        base_offset = (self.rolled[0] if self.rolled else self._log.segments.active).base_offset
+        return max(base_offset, self.recovery_point - 1) if self.recovery_point > base_offset else self.recovery_point
 
     async def close(self) -> None:
         """The last flush: the next start trusts every file of a log that was closed, if anything was touched."""
@@ -105,15 +120,22 @@ class Flushing:
 
     async def _sync_segments(self, *, with_active: bool) -> None:
         active = self._log.segments.active
-        for segment in self._log.segments.from_offset(self.recovery_point):
-            if segment is not active or self._is_closing:
-                segment.write_indexes(is_closing=True)
-                for suffix in SUFFIXES:
-                    await self._sync_file(segment.path(suffix))
-            elif with_active:
-                # Its indexes need no sync: recovery makes them anew, because it starts at or below this segment.
-                segment.write_indexes()
-                await segment.opened().sync()
+        while self.rolled:
+            segment = self.rolled[0]
+            if segment is not active:
+                await self._sync_closed(segment)
+            self.rolled.remove(segment)
+        if self._is_closing:
+            await self._sync_closed(active)
+        elif with_active:
+            # Its indexes need no sync: recovery makes them anew, because it starts at or below this segment.
+            active.write_indexes()
+            await active.opened().sync()
+
+    async def _sync_closed(self, segment: Segment) -> None:
+        segment.write_indexes(is_closing=True)
+        for suffix in SUFFIXES:
+            await self._sync_file(segment.path(suffix))
 
     async def _sync_state(self) -> None:
         """Epochs and producers: what is known of them must be durable before recovery may skip their batches."""

@@ -142,6 +142,11 @@ class PartitionLog:
         return self.flushing.recovery_point
 
     @property
+    def recovery_checkpoint(self) -> int:
+        """The recovery point as a checkpoint file may state it: at times a little less."""
+        return self.flushing.checkpoint
+
+    @property
     def size_bytes(self) -> int:
         return self.segments.size_bytes
 
@@ -260,6 +265,7 @@ class PartitionLog:
             return old
         old.write_indexes(is_closing=True)
         old.opened().start_writeback()
+        self.flushing.rolled.append(old)
         self.open_segments.used(old)
         segment = Segment.create(self.disk, self.directory, base_offset, self._settings, now_ms=now_ms)
         jitter_ms = min(self._settings.segment_jitter_ms, self._settings.segment_ms)

@@ -40,6 +40,7 @@ class OpenSegments:
         file = segment.let_go()
         if file is not None:
             self._retired.append(file)
+        del file  # or we would count as a reader ourselves
         self._close_unused()
 
     def _close_unused(self) -> None:

@@ -66,6 +66,8 @@ class LogReader:
         if size_bytes < available:
             above = segment.offset_index.above_position(position + size_bytes)
             bound = bound if above is None else min(bound, segment.base_offset + above)
+        if segment is not segments.active:
+            self._open_segments.used(segment)
         return LogRead(FileSlice(segment.opened(), position, size_bytes), bound)
 
     def _locate(self, index: int, offset: int) -> tuple[Segment, int]:
@@ -76,8 +78,6 @@ class LogReader:
         remembered = self._positions.get(offset)
         if remembered is not None and remembered[0] is segment:
             return remembered
-        if segment is not self._segments.active:
-            self._open_segments.used(segment)
         found = segment.locate(offset)
         if found is None:
             return segment, NO_OFFSET

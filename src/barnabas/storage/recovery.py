@@ -65,11 +65,13 @@ async def load(
     if not was_clean and found:
         recovery = _Recovery(found, epochs, snapshots, settings, start=log_start_offset)
         is_changed |= await recovery.run(recovery_point)
-    if found and found[-1].read_end_offset() < log_start_offset:
+    end_offset = found[-1].read_end_offset() if found else log_start_offset
+    if found and end_offset < log_start_offset:
         # Only if somebody has removed files by hand. Where the log starts is a promise, so it begins anew there.
         _remove(found)
         found.clear()
         epochs.clear()
+        end_offset = log_start_offset
     if not found:
         snapshots.keep_between(log_start_offset, log_start_offset)
         found.append(Segment.create(disk, directory, log_start_offset, settings, now_ms=now_ms))
@@ -77,7 +79,6 @@ async def load(
     segments = Segments(found)
     for segment in found:
         segment.created_ms = now_ms
-    end_offset = found[-1].read_end_offset()
     found[-1].close()
     log_start_offset = max(log_start_offset, found[0].base_offset)
     epochs.truncate_end(end_offset)

@@ -246,7 +246,7 @@ class LogStore:
         logs = {partition: log for partition, log in self._logs.items() if self._homes[partition] is directory}
         try:
             await directory.write_checkpoint(
-                RECOVERY_POINT_FILE, {partition: log.recovery_point for partition, log in logs.items()}
+                RECOVERY_POINT_FILE, {partition: log.recovery_checkpoint for partition, log in logs.items()}
             )
             await directory.write_checkpoint(
                 # Where the first segment starts need not be said: the files say it.
