@@ -160,7 +160,11 @@ class Cluster:
                 raise ApiError(topic.error, _why(topic))
             return topic
 
-        return await self.retrying(ask, timeout_ms=timeout_ms)
+        try:
+            return await self.retrying(ask, timeout_ms=timeout_ms)
+        except BarnabasError:
+            self._wanted.discard(name)  # or a name that nobody may use would be asked for ever after
+            raise
 
     def known_topic(self, name: str) -> TopicMetadata | None:
         """What is known of a topic without asking; None if that would be out of date."""

@@ -127,28 +127,31 @@ class Connection:
         if pause > 0:
             await asyncio.sleep(pause)
         settings = self._settings
+        channel: Channel | None = None
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
-                self._channel = await Channel.connect(
+                channel = await Channel.connect(
                     self.host,
                     self.port,
                     client_id=settings.client_id,
                     frame_bytes_max=settings.receive_frame_max_bytes,
                 )
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
-                self.ranges = await _agree(self._channel)
+                self.ranges = await _agree(channel)
         except TimeoutError:
-            self._postpone(loop.time())
+            self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
         except BarnabasError:
-            self._postpone(loop.time())
+            self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise
-        self._backoff.reset()
-        return self._channel
-
-    def _postpone(self, now: float) -> None:
-        self.drop()
-        self._dial_not_before = now + self._backoff.next_ms() / 1000
+        else:
+            # Only now may others use it: before the versions are agreed on nobody knows what to say.
+            self._channel = channel
+            self._backoff.reset()
+            return channel
+        finally:
+            if channel is not None and channel is not self._channel:
+                channel.close()
 
 
 async def _agree(channel: Channel) -> ApiRanges:

@@ -1,0 +1,235 @@
+"""One lane to one broker, against a peer on loopback that answers by a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from barnabas.client.connections import Connection
+from barnabas.client.errors import TimedOut
+from barnabas.client.settings import Settings
+from barnabas.model.errors import ApiError, Malformed
+from barnabas.transport.channel import PeerGone, Unreachable
+from barnabas.wire.frame import RequestHeader, decode_request_header, encode_response
+from barnabas.wire.message import Message
+from barnabas.wire.messages.api_versions import ApiVersionsResponse
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+Answer = Callable[[RequestHeader], Awaitable[tuple[Message, int] | None]]
+
+SPOKEN = ApiVersionsResponse(
+    api_keys=[
+        ApiVersionsResponse.ApiVersion(api_key=12, min_version=0, max_version=3),
+        ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=2),
+    ]
+)
+
+
+@asynccontextmanager
+async def peer(answer: Answer) -> AsyncIterator[int]:
+    """Answers each frame with a message and its version, or closes if the script has none."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                header, _ = decode_request_header(await reader.readexactly(size))
+                said = await answer(header)
+                if said is None:
+                    break
+                for part in encode_response(*said, correlation_id=header.correlation_id):
+                    writer.write(part)  # type: ignore[arg-type]
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def connection(port: int, **settings: int) -> Connection:
+    return Connection("127.0.0.1", port, settings=Settings(**settings), chance=lambda limit: 0)  # type: ignore[arg-type]
+
+
+async def polite(header: RequestHeader) -> tuple[Message, int]:
+    if header.api_key == 18:
+        return (SPOKEN, header.api_version) if header.api_version <= 2 else (_refusal(), 0)
+    return HeartbeatResponse(error_code=header.api_version), header.api_version
+
+
+def _refusal() -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=35, api_keys=[SPOKEN.api_keys[1]])
+
+
+def test_versions_are_agreed_on_even_with_a_broker_that_knows_fewer() -> None:
+    async def test() -> None:
+        async with peer(polite) as port:
+            lane = connection(port)
+            answer = await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            assert answer.error_code == 3  # the highest version that both know
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_nobody_speaks_before_the_versions_are_agreed_on() -> None:
+    async def test() -> None:
+        asked, go_on = asyncio.Event(), asyncio.Event()
+        seen: list[int] = []
+
+        async def slow(header: RequestHeader) -> tuple[Message, int]:
+            seen.append(header.api_key)
+            asked.set()
+            await go_on.wait()
+            return await polite(header)
+
+        async with peer(slow) as port:
+            lane = connection(port)
+            first = asyncio.ensure_future(lane.call(HeartbeatRequest(), HeartbeatResponse))
+            await asked.wait()
+            second = asyncio.ensure_future(lane.call(HeartbeatRequest(), HeartbeatResponse))
+            await asyncio.sleep(0)
+            go_on.set()
+            assert [(await call).error_code for call in (first, second)] == [3, 3]
+            assert seen == [18, 18, 12, 12]  # one dialled for both
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_an_api_that_the_broker_lacks_fails_with_a_sentence() -> None:
+    async def test() -> None:
+        async with peer(polite) as port:
+            lane = connection(port)
+            with pytest.raises(ApiError, match="METADATA"):
+                await lane.call(MetadataRequest(), MetadataResponse)
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_a_broker_that_does_not_answer_in_time_is_dropped_and_dialled_again() -> None:
+    async def test() -> None:
+        calls, the_end = 0, asyncio.Event()
+
+        async def forgetful(header: RequestHeader) -> tuple[Message, int] | None:
+            nonlocal calls
+            calls += header.api_key == 12
+            if header.api_key == 12 and calls == 1:
+                await the_end.wait()
+                return None
+            return await polite(header)
+
+        async with peer(forgetful) as port:
+            lane = connection(port)
+            with pytest.raises(TimedOut) as caught:
+                await lane.call(HeartbeatRequest(), HeartbeatResponse, timeout_ms=200)
+            assert caught.value.retriable
+            assert not lane.is_open
+            assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
+            the_end.set()
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_a_broker_that_hangs_up_is_dialled_again() -> None:
+    async def test() -> None:
+        calls = 0
+
+        async def rude(header: RequestHeader) -> tuple[Message, int] | None:
+            nonlocal calls
+            calls += header.api_key == 12
+            return None if calls == 1 and header.api_key == 12 else await polite(header)
+
+        async with peer(rude) as port:
+            lane = connection(port)
+            with pytest.raises(PeerGone):
+                await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_a_peer_that_is_no_broker_is_found_out() -> None:
+    async def test() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            lane = connection(server.sockets[0].getsockname()[1])
+            with pytest.raises(Malformed):
+                await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_a_broker_that_asks_for_quiet_gets_it() -> None:
+    async def test() -> None:
+        async def strict(header: RequestHeader) -> tuple[Message, int]:
+            message, version = await polite(header)
+            if isinstance(message, HeartbeatResponse):
+                message.throttle_time_ms = 30
+            return message, version
+
+        async with peer(strict) as port:
+            lane = connection(port)
+            loop = asyncio.get_running_loop()
+            await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            answered_at = loop.time()
+            await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            assert loop.time() - answered_at >= 0.025
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_those_who_wait_for_a_dial_hear_of_the_closing() -> None:
+    async def test() -> None:
+        the_end = asyncio.Event()
+
+        async def silent(header: RequestHeader) -> None:
+            await the_end.wait()
+
+        async with peer(silent) as port:
+            lane = connection(port)
+            waiting = asyncio.ensure_future(lane.call(HeartbeatRequest(), HeartbeatResponse))
+            await asyncio.sleep(0)
+            await lane.close()
+            with pytest.raises(PeerGone):
+                await waiting
+            the_end.set()
+
+    asyncio.run(test())
+
+
+def test_dialling_again_waits_a_little_longer_each_time() -> None:
+    async def test() -> None:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        lane = connection(port, reconnect_backoff_ms=10, reconnect_backoff_max_ms=40)
+        loop = asyncio.get_running_loop()
+        pauses = []
+        for _ in range(4):
+            before = loop.time()
+            with pytest.raises(Unreachable):
+                await lane.open()
+            pauses.append(loop.time() - before)
+        assert pauses[1] >= 0.007  # 10 ms, less a fifth by chance
+        assert pauses[3] >= 0.030
+        await lane.close()
+
+    asyncio.run(test())
