@@ -263,8 +263,7 @@ class Channel(asyncio.BufferedProtocol):
     # --- the connection -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's have the shape but not the class
 
     def pause_writing(self) -> None:
         self._is_paused = True

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from struct import Struct
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from barnabas.model.errors import Malformed
 from barnabas.transport.buffers import SCRATCH_BYTES, FramePool
@@ -69,9 +69,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio's side -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._outbox = Outbox(transport, self._unmute)
+        # uvloop's transports have asyncio's shape but not its class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._outbox = Outbox(self._transport, self._unmute)
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         self.local = (transport.get_extra_info("sockname") or ("", 0))[:2]
         self.is_open = True

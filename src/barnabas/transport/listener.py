@@ -50,12 +50,18 @@ class Listener:
     def connection_count(self) -> int:
         return len(self._connections)
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind and accept; afterwards ``port`` is the real one."""
+    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Take the address; afterwards ``port`` is the real one. Clients are let in by ``serve``."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, host or None, port, ssl=tls, backlog=BACKLOG_MAX)
+        self._server = await loop.create_server(
+            self._accept, host or None, port, ssl=tls, backlog=BACKLOG_MAX, start_serving=False
+        )
         self.host = host
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def serve(self) -> None:
+        assert self._server is not None, "bind comes first"
+        await self._server.start_serving()
         self._look_for_idle()
 
     async def stop(self) -> None:

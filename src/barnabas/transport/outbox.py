@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, FileSlice
+from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, FileClosed, FileSlice
 
 Part = Buffer | FileSlice
 
@@ -73,7 +73,11 @@ class Outbox:
         self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
 
     def _send_slice(self, piece: FileSlice) -> None:
-        view = piece.file.view(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
+        try:
+            view = piece.file.view(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
+        except (DiskFailure, FileClosed):
+            self._give_up()
+            return
         if view is None:
             self._loading = asyncio.get_running_loop().create_task(self._load(piece), name="outbox:load")
         else:
@@ -83,8 +87,9 @@ class Outbox:
         """The pages are not cached: the device is waited for off the loop, other connections go on."""
         try:
             view = await piece.file.load(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
-        except DiskFailure:
-            self._transport.abort()  # half of the answer is out: there is no honest way to end it
+        except (DiskFailure, FileClosed):
+            self._loading = None
+            self._give_up()
             return
         self._loading = None
         self._send_chunk(piece, view)
@@ -95,8 +100,7 @@ class Outbox:
     def _send_chunk(self, piece: FileSlice, view: memoryview) -> None:
         sent = len(view)
         if sent == 0:  # the file is shorter than it was when the answer was promised
-            self._transport.abort()
-            self._parts.clear()
+            self._give_up()
             return
         if sent == piece.size_bytes:
             self._parts.popleft()
@@ -106,6 +110,11 @@ class Outbox:
         self._transport.write(view)
         if self._transport.get_write_buffer_size() == 0:
             self._take_back()
+
+    def _give_up(self) -> None:
+        """Half of an answer is out and the rest cannot be had: there is no honest way to end it but this."""
+        self._parts.clear()
+        self._transport.abort()
 
     def _take_back(self) -> None:
         for piece, view in self._lent:

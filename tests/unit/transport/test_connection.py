@@ -83,7 +83,8 @@ def run(
 ) -> None:
     async def main() -> None:
         bench = Bench(serve, limits or Limits())
-        await bench.listener.start("127.0.0.1", 0)
+        await bench.listener.bind("127.0.0.1", 0)
+        await bench.listener.serve()
         try:
             await story(bench)
         finally:

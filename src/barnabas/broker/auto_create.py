@@ -1,0 +1,48 @@
+"""Topics that are made because someone asked for them: unknown ones in Metadata, internal ones for coordinators."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.controller_requests import create_topics
+from barnabas.broker.services import Services
+from barnabas.model import errors
+from barnabas.model.ids import OFFSETS_TOPIC
+from barnabas.wire.messages.create_topics import CreateTopicsRequest
+
+BROKER_DEFAULT: Final = -1
+ACCEPTABLE: Final = (errors.NONE.code, errors.TOPIC_ALREADY_EXISTS.code)
+_OFFSETS_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": "104857600", "compression.type": "producer"}
+
+
+async def create_missing(broker: Services, names: list[str]) -> dict[str, errors.WireError]:
+    """Make the topics; the answer has those that could not be made, and why, as Metadata says it."""
+    response = await create_topics(broker, CreateTopicsRequest(topics=[_topic(broker, name) for name in names]))
+    return {
+        topic.name: _as_metadata_says(topic.error_code)
+        for topic in response.topics
+        if topic.error_code not in ACCEPTABLE
+    }
+
+
+def _as_metadata_says(code: int) -> errors.WireError:
+    # Too few brokers may be cured by waiting, so the client is told to ask again.
+    if code == errors.INVALID_REPLICATION_FACTOR.code:
+        return errors.LEADER_NOT_AVAILABLE
+    return errors.error_of(code)
+
+
+def _topic(broker: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
+    if name == OFFSETS_TOPIC:
+        return CreateTopicsRequest.CreatableTopic(
+            name=name,
+            num_partitions=broker.settings.offsets_topic_num_partitions,
+            replication_factor=broker.settings.offsets_topic_replication_factor,
+            configs=[
+                CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
+                for key, value in _OFFSETS_SETTINGS.items()
+            ],
+        )
+    return CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
+    )

@@ -1,0 +1,101 @@
+"""Settings as DescribeConfigs shows them: the value in force, where it comes from, and what it would be otherwise.
+
+Every value has a chain of sources, nearest first: the topic, this broker, all brokers, the file, the default. The first
+one that is set is in force; the rest are its synonyms. Secrets are never shown.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
+from barnabas.metadata.image import ClusterImage
+from barnabas.model.settings import Setting, Update
+from barnabas.storage.settings import TOPIC_SETTINGS
+
+
+class Source(enum.IntEnum):
+    """Where a value comes from, as the protocol numbers it."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    FILE = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    name: str
+    value: str | None
+    source: Source
+
+
+class Described(NamedTuple):
+    setting: Setting
+    is_read_only: bool
+    chain: tuple[Synonym, ...]  # the first one is in force
+
+    @property
+    def value(self) -> str | None:
+        return self.chain[0].value
+
+    @property
+    def source(self) -> Source:
+        return self.chain[0].source
+
+
+def describe_topic(
+    image: ClusterImage, topic: str, settings: BrokerSettings, names: Collection[str] | None
+) -> Iterator[Described]:
+    own = image.configs.of_topic(topic)
+    for setting in TOPIC_SETTINGS:
+        if names is not None and setting.name not in names:
+            continue
+        chain = []
+        if setting.name in own:
+            chain.append(Synonym(setting.name, own[setting.name], Source.TOPIC))
+        for name in setting.synonyms:
+            chain += _sources(image, BROKER_SETTINGS[name], settings)
+        if not setting.synonyms:
+            chain.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
+        yield Described(setting, False, _hidden(setting, chain))
+
+
+def describe_broker(
+    image: ClusterImage, settings: BrokerSettings, names: Collection[str] | None
+) -> Iterator[Described]:
+    for setting in BROKER_SETTINGS:
+        if names is None or setting.name in names:
+            chain = _sources(image, setting, settings) or [Synonym(setting.name, None, Source.DEFAULT)]
+            yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
+
+
+def describe_all_brokers(image: ClusterImage, names: Collection[str] | None) -> Iterator[Described]:
+    """Only what was set for all brokers at once: the rest is each broker's own business."""
+    for name, value in sorted(image.configs.of_cluster().items()):
+        if name in BROKER_SETTINGS and (names is None or name in names):
+            setting = BROKER_SETTINGS[name]
+            chain = [Synonym(name, value, Source.ALL_BROKERS)]
+            yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
+
+
+def _sources(image: ClusterImage, setting: Setting, settings: BrokerSettings) -> list[Synonym]:
+    found = []
+    for values, source in (
+        (image.configs.of_broker(settings.node_id), Source.BROKER),
+        (image.configs.of_cluster(), Source.ALL_BROKERS),
+        (settings.given, Source.FILE),
+    ):
+        if setting.name in values:
+            found.append(Synonym(setting.name, values[setting.name], source))
+    if setting.default is not None:
+        found.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
+    return found
+
+
+def _hidden(setting: Setting, chain: list[Synonym]) -> tuple[Synonym, ...]:
+    if setting.sensitive:
+        return tuple(synonym._replace(value=None) for synonym in chain)
+    return tuple(chain)

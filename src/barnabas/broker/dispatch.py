@@ -1,0 +1,89 @@
+"""From a frame to an answer: header, route, version, body, handler, encoded answer.
+
+This is the one place that knows what to do when a request cannot be understood or a handler breaks: the connection
+is closed where Kafka closes it, and what went wrong on our side is logged with the API's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from barnabas.broker.handlers import api_versions
+from barnabas.broker.request import Deferred, Request
+from barnabas.broker.routes import ROUTES, Route
+from barnabas.broker.services import Services
+from barnabas.model.errors import ApiError, Malformed
+from barnabas.observe.log import logger
+from barnabas.transport.connection import Answer, Connection, Later, Parts
+from barnabas.wire.api import ApiKey
+from barnabas.wire.frame import decode_request_header
+from barnabas.wire.message import Message, decode
+
+log = logger("dispatch")
+
+
+class Dispatcher:
+    """Serves every connection of a broker: pass ``serve`` to its listeners."""
+
+    def __init__(self, broker: Services) -> None:
+        self._broker = broker
+
+    def serve(self, connection: Connection, frame: memoryview) -> Answer:
+        header, position = decode_request_header(frame)
+        request = Request(self._broker, connection, header)
+        route = ROUTES.get(header.api_key)
+        if route is None or header.api_version not in route.versions:
+            if header.api_key == ApiKey.API_VERSIONS:
+                return api_versions.unsupported(request)
+            raise Malformed(f"API {header.api_key} version {header.api_version} is not served")
+        if route.is_coroutine:
+            frame = memoryview(bytes(frame))  # the handler may look at it after other connections have been served
+        message = decode(route.request, header.api_version, frame, position)
+        try:
+            answer = route.handle(request, message)
+            if isinstance(answer, Message):
+                return request.encode(answer)
+        except ApiError as error:
+            return request.encode(_refusal(route, error))
+        except Malformed:
+            raise
+        except Exception as error:
+            raise _broken(route, request, error) from error
+        if isinstance(answer, Deferred):
+            return answer.future
+        if answer is None:
+            return None
+        return self._finish(request, route, answer)
+
+    async def _finish(
+        self, request: Request, route: Route, answer: Coroutine[Any, Any, Message | Deferred | None]
+    ) -> Parts | Later | None:
+        try:
+            response = await answer
+            if isinstance(response, Deferred):
+                return response.future
+            return None if response is None else request.encode(response)
+        except ApiError as error:
+            return request.encode(_refusal(route, error))
+        except Malformed:
+            raise
+        except Exception as error:
+            raise _broken(route, request, error) from error
+
+
+def _broken(route: Route, request: Request, error: Exception) -> Malformed:
+    """We are wrong, not the peer: the log says where, and the connection is closed, since no answer would be true."""
+    log.exception("handler failed", api=route.name, version=request.version, client=request.header.client_id)
+    return Malformed(f"{route.name} failed: {error}")
+
+
+def _refusal(route: Route, error: ApiError) -> Message:
+    """The API's answer with one error for all of it; an API that has no place for one closes the connection."""
+    response = route.response()
+    if not hasattr(response, "error_code"):
+        raise Malformed(f"{route.name}: {error}") from error
+    response.error_code = error.error.code
+    if hasattr(response, "error_message"):
+        response.error_message = error.message
+    return response

@@ -1,0 +1,50 @@
+"""Addresses as Kafka writes them: ``NAME://host:port``, where the name is the listener's.
+
+Used by the settings to check them, by the node to listen, and by the handlers that tell clients where to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from barnabas.model.settings import InvalidSetting
+
+PORT_MAX: Final = 65535
+WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104
+PLAINTEXT: Final = "PLAINTEXT"
+
+
+class Endpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.host in WILDCARDS
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    name, separator, rest = text.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not (separator and name and colon and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
+        raise InvalidSetting(f"{text!r} is not NAME://host:port")
+    return Endpoint(name.upper(), host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def parse_endpoints(texts: Iterable[str]) -> tuple[Endpoint, ...]:
+    endpoints = tuple(parse_endpoint(text) for text in texts)
+    if not endpoints:
+        raise InvalidSetting("at least one listener is needed")
+    names = [endpoint.name for endpoint in endpoints]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidSetting(f"the listener {name} is there twice")
+        if name != PLAINTEXT:
+            raise InvalidSetting(f"the listener {name} is not supported: only {PLAINTEXT} is")
+    return endpoints

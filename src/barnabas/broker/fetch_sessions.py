@@ -1,0 +1,163 @@
+"""Incremental fetch sessions (KIP-227): a client names its partitions once and then only what changed.
+
+The cache is bounded; when it is full a session that has been idle long enough makes room, else the client gets
+none and goes on with full fetches. What a partition answers is the fetch handler's; this module remembers what each
+client asked for and what it was last told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import ZERO_UUID, Uuid
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.world.clock import Clock
+from barnabas.world.entropy import Entropy
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0  # a full fetch that would like a session
+FINAL_EPOCH: Final = -1  # a full fetch that wants none, and ends the one it names
+EVICTION_MS_MIN: Final = 120_000
+SESSION_ID_MAX: Final = 2**31 - 1
+
+
+class Wanted:
+    """One partition of a session: what the client wants of it and what it was last told."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "index",
+        "last_fetched_epoch",
+        "last_stable_offset",
+        "log_start_offset",
+        "size_bytes_max",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, topic_id: Uuid, asked: FetchRequest.FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = asked.partition
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        self.update(asked)
+
+    @property
+    def key(self) -> tuple[str, Uuid, int]:
+        return self.topic, self.topic_id, self.index
+
+    def update(self, asked: FetchRequest.FetchPartition) -> None:
+        self.fetch_offset = asked.fetch_offset
+        self.size_bytes_max = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def is_news(self, answer: FetchResponse.PartitionData) -> bool:
+        """Whether an incremental answer must mention the partition; remembers what was told."""
+        is_news = bool(
+            answer.records
+            or answer.error_code
+            or answer.high_watermark != self.high_watermark
+            or answer.last_stable_offset != self.last_stable_offset
+            or answer.log_start_offset != self.log_start_offset
+            or answer.preferred_read_replica != -1
+            or answer.diverging_epoch.epoch != -1
+        )
+        self.high_watermark = answer.high_watermark
+        self.last_stable_offset = answer.last_stable_offset
+        self.log_start_offset = answer.log_start_offset
+        if answer.error_code:
+            self.high_watermark = -1  # an error is told again and again until it is gone
+        return is_news
+
+
+class Session:
+    """What one client wants, in the order in which it is served."""
+
+    __slots__ = ("epoch", "id", "used_ms", "uses_topic_ids", "wanted")
+
+    def __init__(self, session_id: int, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.wanted = wanted
+        self.uses_topic_ids = uses_topic_ids
+        self.used_ms = 0
+
+    def rotate(self, served: Iterable[Wanted]) -> None:
+        """Partitions that gave data go to the end, so that one busy partition cannot starve the others."""
+        for wanted in served:
+            if self.wanted.pop(wanted.key, None) is not None:
+                self.wanted[wanted.key] = wanted
+
+
+class FetchSessions:
+    def __init__(self, clock: Clock, entropy: Entropy, *, sessions_max: int) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._sessions_max = sessions_max
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: FetchRequest, *, uses_topic_ids: bool) -> tuple[Session | None, list[Wanted], bool]:
+        """The session of a request (None without one), what to fetch, and whether the answer is incremental."""
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            wanted = {item.key: item for item in _wanted(request)}
+            session = None
+            if request.session_epoch == INITIAL_EPOCH and wanted:
+                session = self._create(wanted, uses_topic_ids=uses_topic_ids)
+            return session, list(wanted.values()), False
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise ApiError(errors.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise ApiError(errors.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise ApiError(errors.FETCH_SESSION_TOPIC_ID_ERROR)
+        self._update(session, request)
+        session.used_ms = self._clock.monotonic_ms()
+        session.epoch = 1 if session.epoch == SESSION_ID_MAX else session.epoch + 1
+        return session, list(session.wanted.values()), True
+
+    def _update(self, session: Session, request: FetchRequest) -> None:
+        for gone in request.forgotten_topics_data:
+            for index in gone.partitions:
+                session.wanted.pop((gone.topic, gone.topic_id, index), None)
+        for topic in request.topics:
+            for asked in topic.partitions:
+                key = (topic.topic, topic.topic_id, asked.partition)
+                known = session.wanted.get(key)
+                if known is None:
+                    session.wanted[key] = Wanted(topic.topic, topic.topic_id, asked)
+                else:
+                    known.update(asked)
+
+    def _create(self, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool) -> Session | None:
+        now_ms = self._clock.monotonic_ms()
+        if len(self._sessions) >= self._sessions_max:
+            oldest = min(self._sessions.values(), key=lambda session: session.used_ms, default=None)
+            if oldest is None or now_ms - oldest.used_ms < EVICTION_MS_MIN:
+                return None
+            del self._sessions[oldest.id]
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._entropy.below(SESSION_ID_MAX)
+        session = Session(session_id, wanted, uses_topic_ids=uses_topic_ids)
+        session.used_ms = now_ms
+        self._sessions[session_id] = session
+        return session
+
+
+def _wanted(request: FetchRequest) -> Iterable[Wanted]:
+    for topic in request.topics:
+        for asked in topic.partitions:
+            yield Wanted(topic.topic, topic.topic_id or ZERO_UUID, asked)

@@ -1,0 +1,17 @@
+"""AlterConfigs: replace all settings of a resource; kept for old clients.
+
+Versions: 0–2.
+Behaviour: what the request does not name goes back to its default.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.controller_requests import submit
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import alter_configs
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+
+async def handle(request: Request, message: AlterConfigsRequest) -> AlterConfigsResponse:
+    return await submit(request.broker, lambda image, facts: alter_configs(image, message, facts))

@@ -1,0 +1,16 @@
+"""CreateTopics: make topics, with partitions placed by the controller or as the client says.
+
+Versions: 2–7.
+Behaviour: each topic succeeds or fails alone. The answer comes when the topics can be written to on this broker.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker import controller_requests
+from barnabas.broker.request import Request
+from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+
+async def handle(request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
+    return await controller_requests.create_topics(request.broker, message)

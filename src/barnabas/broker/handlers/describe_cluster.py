@@ -1,0 +1,40 @@
+"""DescribeCluster: the cluster's id and its brokers.
+
+Versions: 0–2 (2 can include fenced brokers).
+Behaviour: only the brokers' endpoint type is answered on a broker's listener.
+Differs from Kafka: authorised operations are not listed while there are no rights to check.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.model import errors
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+def handle(request: Request, message: DescribeClusterRequest) -> DescribeClusterResponse:
+    broker = request.broker
+    if message.endpoint_type != BROKERS:
+        is_known = message.endpoint_type == CONTROLLERS
+        error = errors.MISMATCHED_ENDPOINT_TYPE if is_known else errors.UNSUPPORTED_ENDPOINT_TYPE
+        return DescribeClusterResponse(
+            error_code=error.code, error_message=error.text, endpoint_type=message.endpoint_type
+        )
+    response = DescribeClusterResponse(cluster_id=broker.cluster_id, controller_id=broker.broker_id)
+    for node_id in sorted(broker.image.brokers):
+        node = broker.image.brokers[node_id]
+        endpoint = broker.endpoint_of(node_id, request.connection)
+        if endpoint is None or (node.is_fenced and not message.include_fenced_brokers):
+            continue
+        host, port, rack = endpoint
+        response.brokers.append(
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=node_id, host=host, port=port, rack=rack, is_fenced=node.is_fenced
+            )
+        )
+    return response

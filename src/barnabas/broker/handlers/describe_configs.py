@@ -1,0 +1,71 @@
+"""DescribeConfigs: the settings of topics and brokers, with their sources and texts.
+
+Versions: 1–4.
+Behaviour: a broker describes itself and, under the empty name, what is set for all brokers. Sensitive values are null.
+Differs from Kafka: resources other than topics and brokers are answered with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from barnabas.broker.described_settings import Described, describe_all_brokers, describe_broker, describe_topic
+from barnabas.broker.request import Request
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.metadata.topic_names import reason_invalid
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+Row: TypeAlias = DescribeConfigsResponse.DescribeConfigsResourceResult
+
+
+def handle(request: Request, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    for resource in message.resources:
+        result = DescribeConfigsResponse.DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        response.results.append(result)
+        try:
+            result.configs = [_row(item, message) for item in _describe(request, resource)]
+        except ApiError as error:
+            result.error_code, result.error_message = error.error.code, error.message
+    return response
+
+
+def _describe(request: Request, resource: DescribeConfigsRequest.DescribeConfigsResource) -> Iterable[Described]:
+    broker, name, keys = request.broker, resource.resource_name, resource.configuration_keys
+    names = None if keys is None else set(keys)
+    if resource.resource_type == ResourceType.TOPIC:
+        if reason_invalid(name):
+            raise ApiError(errors.INVALID_TOPIC_EXCEPTION, reason_invalid(name))
+        if name not in broker.image.topics.by_name:
+            raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return describe_topic(broker.image, name, broker.settings, names)
+    if resource.resource_type == ResourceType.BROKER:
+        if name == "":
+            return describe_all_brokers(broker.image, names)
+        if name != str(broker.broker_id):
+            raise ApiError(errors.INVALID_REQUEST, f"this is broker {broker.broker_id}: ask {name!r} itself")
+        return describe_broker(broker.image, broker.settings, names)
+    raise ApiError(errors.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here")
+
+
+def _row(item: Described, message: DescribeConfigsRequest) -> Row:
+    return Row(
+        name=item.setting.name,
+        value=item.value,
+        read_only=item.is_read_only,
+        config_source=item.source,
+        is_sensitive=item.setting.sensitive,
+        synonyms=[
+            DescribeConfigsResponse.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in item.chain
+        ]
+        if message.include_synonyms
+        else [],
+        config_type=item.setting.kind.value,
+        documentation=item.setting.doc if message.include_documentation else None,
+    )

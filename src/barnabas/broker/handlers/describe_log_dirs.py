@@ -1,0 +1,51 @@
+"""DescribeLogDirs: the directories of this broker, how full they are and what lies in them.
+
+Versions: 1–5.
+Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it.
+Differs from Kafka: there are no future replicas and no cordoned directories.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.model import errors
+from barnabas.storage.log import PartitionLog
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.world.disk import DiskFailure
+
+
+def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    store, disk = request.broker.store, request.broker.world.disk
+    wanted = None
+    if message.topics is not None:
+        wanted = {(topic.topic, index) for topic in message.topics for index in topic.partitions}
+    response = DescribeLogDirsResponse()
+    for directory in sorted({*store.directory_ids, *store.offline}):
+        result = DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=directory)
+        response.results.append(result)
+        if directory in store.offline:
+            result.error_code = errors.KAFKA_STORAGE_ERROR.code
+            continue
+        try:
+            result.total_bytes = disk.total_bytes(directory)
+            result.usable_bytes = disk.free_bytes(directory)
+        except DiskFailure:
+            result.error_code = errors.KAFKA_STORAGE_ERROR.code
+            continue
+        topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
+        for key in sorted(store.logs):
+            log = store.logs[key]
+            if log.directory.rpartition("/")[0] != directory or not (wanted is None or tuple(key) in wanted):
+                continue
+            topic = topics.setdefault(key.topic, DescribeLogDirsResponse.DescribeLogDirsTopic(name=key.topic))
+            topic.partitions.append(_partition(log))
+        result.topics = list(topics.values())
+    return response
+
+
+def _partition(log: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPartition:
+    return DescribeLogDirsResponse.DescribeLogDirsPartition(
+        partition_index=log.partition.partition,
+        partition_size=log.size_bytes,
+        offset_lag=max(0, log.high_watermark - log.end_offset),
+    )

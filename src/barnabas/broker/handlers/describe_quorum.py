@@ -1,0 +1,74 @@
+"""DescribeQuorum: the voters of the metadata log, how far each has got, and who leads.
+
+Versions: 0–2.
+Behaviour: only the metadata partition is known; anything else is answered with UNKNOWN_TOPIC_OR_PARTITION.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from barnabas.broker.request import Request
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import METADATA_TOPIC, ZERO_UUID
+from barnabas.raft.describe import QuorumDescription, ReplicaDescription
+from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+
+Row: TypeAlias = DescribeQuorumResponse.PartitionData
+
+DETAILS_SINCE = 1
+DIRECTORIES_SINCE = 2
+
+
+def handle(request: Request, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    quorum = request.broker.raft.describe()
+    if not quorum.is_leader:
+        raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+    response = DescribeQuorumResponse(error_message=None)
+    for topic in message.topics:
+        rows = [_partition(request, quorum, topic.topic_name, asked.partition_index) for asked in topic.partitions]
+        response.topics.append(DescribeQuorumResponse.TopicData(topic_name=topic.topic_name, partitions=rows))
+    if request.version >= DIRECTORIES_SINCE:
+        response.nodes = [
+            DescribeQuorumResponse.Node(
+                node_id=voter.id,
+                listeners=[
+                    DescribeQuorumResponse.Listener(name=listener, host=host, port=port)
+                    for listener, host, port in voter.endpoints
+                ],
+            )
+            for voter in quorum.nodes
+        ]
+    return response
+
+
+def _partition(request: Request, quorum: QuorumDescription, topic: str, index: int) -> Row:
+    if topic != METADATA_TOPIC or index != 0:
+        error = errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Row(partition_index=index, error_code=error.code, error_message=error.text)
+    return Row(
+        partition_index=index,
+        error_message=None,
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=_replicas(request, quorum.voters),
+        observers=_replicas(request, quorum.observers),
+    )
+
+
+def _replicas(request: Request, replicas: Iterable[ReplicaDescription]) -> list[DescribeQuorumResponse.ReplicaState]:
+    has_details = request.version >= DETAILS_SINCE
+    return [
+        DescribeQuorumResponse.ReplicaState(
+            replica_id=replica.key.id,
+            replica_directory_id=replica.key.directory_id if request.version >= DIRECTORIES_SINCE else ZERO_UUID,
+            log_end_offset=replica.end_offset,
+            last_fetch_timestamp=replica.last_fetch_ms if has_details else -1,
+            last_caught_up_timestamp=replica.last_caught_up_ms if has_details else -1,
+        )
+        for replica in replicas
+    ]

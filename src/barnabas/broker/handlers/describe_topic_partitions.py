@@ -1,0 +1,81 @@
+"""DescribeTopicPartitions: topics page by page, with their eligible leader replicas.
+
+Versions: 0.
+Behaviour: topics are answered in order of their names from the cursor on, until the limit of partitions is reached;
+the next cursor says where to go on. No topics asked for means all of them.
+Differs from Kafka: authorised operations are not listed while there are no rights to check.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from barnabas.broker.request import Request
+from barnabas.metadata.partition_image import PartitionImage
+from barnabas.metadata.topic_names import is_internal
+from barnabas.metadata.topics_image import TopicImage
+from barnabas.model import errors
+from barnabas.model.ids import NO_BROKER
+from barnabas.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+Row: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+PartitionRow: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+PARTITIONS_MAX: Final = 2000
+
+
+def handle(request: Request, message: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    image = request.broker.image
+    alive = {node_id for node_id in image.brokers if not image.brokers[node_id].is_fenced}
+    names = sorted({topic.name for topic in message.topics} or set(image.topics.by_name))
+    start = 0
+    if message.cursor is not None:
+        start = max(0, message.cursor.partition_index)
+        if message.cursor.topic_name not in names:
+            start = 0
+        names = [name for name in names if name >= message.cursor.topic_name]
+    left = max(1, min(message.response_partition_limit, PARTITIONS_MAX))
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if left == 0:
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topics.by_name.get(name)
+        if topic is None:
+            response.topics.append(Row(error_code=errors.UNKNOWN_TOPIC_OR_PARTITION.code, name=name))
+            continue
+        end = min(len(topic.partitions), start + left)
+        response.topics.append(_topic(topic, start, end, alive))
+        left -= end - start
+        if end < len(topic.partitions):
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
+            break
+        start = 0
+    return response
+
+
+def _topic(topic: TopicImage, start: int, end: int, alive: set[int]) -> Row:
+    return Row(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(index, topic.partitions[index], alive) for index in range(start, end)],
+    )
+
+
+def _partition(index: int, partition: PartitionImage, alive: set[int]) -> PartitionRow:
+    has_leader = partition.leader in alive
+    return PartitionRow(
+        error_code=0 if has_leader else errors.LEADER_NOT_AVAILABLE.code,
+        partition_index=index,
+        leader_id=partition.leader if has_leader else NO_BROKER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=[replica for replica in partition.replicas if replica not in alive],
+    )

@@ -1,0 +1,207 @@
+"""Fetch: read batches as they lie in the log, with incremental sessions and long polling.
+
+Versions: 4–18 (13 and up name topics by id).
+Behaviour: partitions are served in the client's order; the first one with data gives at least one whole batch even
+above the limits. The answer waits for min_bytes or max_wait, and comes at once on an error or a divergence.
+Differs from Kafka: a request with a replica id is refused where this broker knows no such follower.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeAlias
+
+from barnabas.broker.fetch_sessions import NO_SESSION, Session, Wanted
+from barnabas.broker.handlers.leadership import current_leader, node_endpoints
+from barnabas.broker.request import Deferred, Request
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import Uuid
+from barnabas.replication.partition import Partition
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.world.disk import DiskFailure
+
+Row: TypeAlias = FetchResponse.PartitionData
+
+TOPIC_IDS_SINCE: Final = 13
+LEADER_HINT_SINCE: Final = 16
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1  # replica id of an ordinary consumer
+WAIT_MS_MAX: Final = 10 * 60 * 1000
+
+
+def handle(request: Request, message: FetchRequest) -> FetchResponse | Deferred:
+    uses_topic_ids = request.version >= TOPIC_IDS_SINCE
+    session, wanted, is_incremental = request.broker.fetch_sessions.open(message, uses_topic_ids=uses_topic_ids)
+    fetch = _Fetch(request, message, session, wanted, is_incremental=is_incremental)
+    fetch.read()
+    if fetch.is_satisfied or message.max_wait_ms <= 0 or not wanted:
+        return fetch.response()
+    return fetch.wait()
+
+
+class _Fetch:
+    """One fetch under way: read once, and again whenever a partition has news, until there is enough."""
+
+    def __init__(
+        self,
+        request: Request,
+        message: FetchRequest,
+        session: Session | None,
+        wanted: list[Wanted],
+        *,
+        is_incremental: bool,
+    ) -> None:
+        self._request = request
+        self._session = session
+        self._wanted = wanted
+        self._is_incremental = is_incremental
+        self._replica_id = max(message.replica_id, message.replica_state.replica_id)
+        self._is_committed_only = message.isolation_level == READ_COMMITTED
+        self._size_bytes_min = message.min_bytes
+        self._size_bytes_max = max(0, min(message.max_bytes, request.broker.settings.fetch_max_bytes))
+        self._wait_ms = min(message.max_wait_ms, WAIT_MS_MAX)
+        self._rows: list[Row] = []
+        self._watched: list[Partition] = []
+        self._moved: list[Partition] = []
+        self._is_queued = False
+        self.is_satisfied = False
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        left = self._size_bytes_max
+        got, is_urgent, has_batch = 0, False, False
+        self._rows = []
+        self._moved = []
+        for wanted in self._wanted:
+            row = Row(partition_index=wanted.index, high_watermark=-1)
+            partition: Partition | None = None
+            try:
+                partition = self._find(wanted)
+                size = self._read_one(partition, wanted, row, size_bytes_max=left, at_least_one=not has_batch)
+            except (ApiError, DiskFailure) as error:
+                self._fail(row, partition, error)
+                size, is_urgent = 0, True
+            if row.diverging_epoch.epoch >= 0:
+                is_urgent = True
+            if size:
+                has_batch = True
+            got += size
+            left = max(0, left - size)
+            self._rows.append(row)
+        self.is_satisfied = is_urgent or got >= self._size_bytes_min
+
+    def _find(self, wanted: Wanted) -> Partition:
+        replicas = self._request.broker.replicas
+        if self._request.version >= TOPIC_IDS_SINCE:
+            partition = replicas.leader_by_id(wanted.topic_id, wanted.index)
+        else:
+            partition = replicas.leader(wanted.topic, wanted.index)
+        if self._replica_id != CONSUMER and self._replica_id not in partition.image.replicas:
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition.id}")
+        partition.check_epoch(wanted.current_leader_epoch)
+        return partition
+
+    def _read_one(
+        self, partition: Partition, wanted: Wanted, row: Row, *, size_bytes_max: int, at_least_one: bool
+    ) -> int:
+        log = partition.log
+        row.high_watermark = log.high_watermark
+        row.last_stable_offset = log.last_stable_offset
+        row.log_start_offset = log.log_start_offset
+        row.records = b""
+        if wanted.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_of_epoch(wanted.last_fetched_epoch)
+            if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+                row.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                return 0
+        found = partition.read(
+            wanted.fetch_offset,
+            size_bytes_max=max(0, min(size_bytes_max, wanted.size_bytes_max)),
+            is_committed_only=self._is_committed_only,
+            at_least_one=at_least_one,
+        )
+        if self._is_committed_only:
+            row.aborted_transactions = [
+                FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in log.aborted_transactions(wanted.fetch_offset, found.next_offset_bound)
+            ]
+        if found.records is None:
+            return 0
+        row.records = found.records
+        return found.records.size_bytes
+
+    def _fail(self, row: Row, partition: Partition | None, error: ApiError | DiskFailure) -> None:
+        if isinstance(error, DiskFailure):
+            error = ApiError(errors.KAFKA_STORAGE_ERROR)
+        row.error_code = error.error.code
+        row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
+        row.records = b""
+        is_moved = error.error in (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
+        if partition is not None and is_moved and self._request.version >= LEADER_HINT_SINCE:
+            row.current_leader = current_leader(partition, FetchResponse.LeaderIdAndEpoch)
+            self._moved.append(partition)
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    def wait(self) -> Deferred:
+        """Look again whenever one of the partitions has news; answer with what there is when the time is up."""
+        self._deferred = self._request.defer()
+        self._timer = asyncio.get_running_loop().call_later(self._wait_ms / 1000, self._finish)
+        for wanted in self._wanted:
+            partition = self._request.broker.replicas.hosted(wanted.topic, wanted.topic_id, wanted.index)
+            if partition is not None:
+                partition.readers.add(self._on_news)
+                self._watched.append(partition)
+        self._deferred.future.add_done_callback(self._on_done)
+        return self._deferred
+
+    def _on_news(self) -> None:
+        # Many partitions may have news in one turn of the loop; one look is enough for all of them.
+        if not self._is_queued:
+            self._is_queued = True
+            asyncio.get_running_loop().call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        self._is_queued = False
+        if not self._deferred.is_over:
+            self.read()
+            if self.is_satisfied:
+                self._finish()
+
+    def _finish(self) -> None:
+        if not self._deferred.is_over:
+            self.read()
+            self._deferred.answer(self.response())
+
+    def _on_done(self, _: object) -> None:
+        self._timer.cancel()
+        for partition in self._watched:
+            partition.readers.discard(self._on_news)
+        self._watched.clear()
+
+    # --- the answer -----------------------------------------------------------------------------------------------
+
+    def response(self) -> FetchResponse:
+        response = FetchResponse(session_id=self._session.id if self._session else NO_SESSION)
+        topics: dict[tuple[str, Uuid], FetchResponse.FetchableTopicResponse] = {}
+        served = []
+        for wanted, row in zip(self._wanted, self._rows, strict=True):
+            is_news = wanted.is_news(row) if self._session else True
+            if self._is_incremental and not is_news:
+                continue
+            if row.records:
+                served.append(wanted)
+            key = (wanted.topic, wanted.topic_id)
+            topic = topics.get(key)
+            if topic is None:
+                topic = FetchResponse.FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id)
+                topics[key] = topic
+            topic.partitions.append(row)
+        response.responses = list(topics.values())
+        if self._session:
+            self._session.rotate(served)
+        for partition in self._moved:
+            response.node_endpoints += node_endpoints(self._request, partition, FetchResponse.NodeEndpoint)
+        return response

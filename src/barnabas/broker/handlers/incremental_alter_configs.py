@@ -1,0 +1,20 @@
+"""IncrementalAlterConfigs: set, delete, append to and subtract from settings of topics and brokers.
+
+Versions: 0–1.
+Behaviour: each resource succeeds or fails alone; topics follow at once, brokers where a setting may change at run time.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.controller_requests import submit
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import incremental_alter_configs
+from barnabas.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+async def handle(request: Request, message: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    return await submit(request.broker, lambda image, facts: incremental_alter_configs(image, message, facts))

@@ -1,0 +1,48 @@
+"""ListConfigResources: what can be described with DescribeConfigs.
+
+Versions: 0–1 (0 asks for client metrics only).
+Behaviour: no types asked for means all that there are.
+Differs from Kafka: there are no client metrics subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+KNOWN: Final = (
+    ResourceType.CLIENT_METRICS,
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.GROUP,
+)
+
+
+def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    if request.version == 0:
+        return ListConfigResourcesResponse()
+    if any(asked not in KNOWN for asked in message.resource_types):
+        raise ApiError(errors.UNSUPPORTED_VERSION)
+    image = request.broker.image
+    wanted = message.resource_types or KNOWN
+    names = {
+        ResourceType.TOPIC: sorted(image.topics.by_name),
+        ResourceType.BROKER: [str(node_id) for node_id in sorted(image.brokers)],
+        ResourceType.GROUP: sorted(
+            resource.name for resource in image.configs.by_resource if resource.type == ResourceType.GROUP
+        ),
+    }
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
+            if kind in wanted
+            for name in names[kind]
+        ]
+    )

@@ -1,0 +1,78 @@
+"""ListOffsets: where a partition starts and ends, and the first offset at or after a time.
+
+Versions: 1–11.
+Behaviour: −1 is the end (the high watermark, or the last stable offset for read_committed), −2 the start, −3 the
+record with the largest timestamp, −4 the local start, which here is the start; −5 and −6 ask for tiered storage, which
+holds nothing. A time later than every record gives −1.
+Differs from Kafka: there is no tiered storage.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from barnabas.broker.request import Request
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
+from barnabas.replication.partition import Partition
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.world.disk import DiskFailure
+
+Row: TypeAlias = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+READ_COMMITTED: Final = 1
+LEADER_EPOCH_SINCE: Final = 4
+
+
+def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    seen = set()
+    for topic in message.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = Row(partition_index=asked.partition_index)
+            rows.append(row)
+            try:
+                if (topic.name, asked.partition_index) in seen:
+                    raise ApiError(errors.INVALID_REQUEST, "the partition is named twice")
+                seen.add((topic.name, asked.partition_index))
+                partition = request.broker.replicas.leader(topic.name, asked.partition_index)
+                partition.check_epoch(asked.current_leader_epoch)
+                if asked.timestamp < 0 and request.version < SINCE.get(asked.timestamp, 0):
+                    raise ApiError(errors.UNSUPPORTED_VERSION)
+                is_committed_only = message.isolation_level == READ_COMMITTED
+                _answer(partition, asked.timestamp, row, is_committed_only=is_committed_only)
+                if request.version < LEADER_EPOCH_SINCE:
+                    row.leader_epoch = NO_LEADER_EPOCH
+            except ApiError as error:
+                row.error_code = error.error.code
+            except DiskFailure:
+                row.error_code = errors.KAFKA_STORAGE_ERROR.code
+        response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+    return response
+
+
+def _answer(partition: Partition, timestamp: int, row: Row, *, is_committed_only: bool) -> None:
+    log = partition.log
+    end = partition.readable_end(is_committed_only=is_committed_only)
+    if timestamp == LATEST:
+        row.offset, row.leader_epoch = end, partition.leader_epoch
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+        row.offset = log.log_start_offset
+        row.leader_epoch = log.epochs.epoch_at(log.log_start_offset)
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        row.offset, row.timestamp = NO_OFFSET, NO_TIMESTAMP
+    elif timestamp == MAX_TIMESTAMP or timestamp >= 0:
+        found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+        if found is not None and found.offset < end:
+            row.offset, row.timestamp, row.leader_epoch = found.offset, found.timestamp, found.leader_epoch
+    else:
+        raise ApiError(errors.UNSUPPORTED_VERSION, f"{timestamp} is no timestamp that can be asked for")

@@ -1,0 +1,114 @@
+"""Metadata: the brokers of the cluster and the topics that a client asks for.
+
+Versions: 0–13.
+Behaviour: null topics means all (v1+; v0 says so with an empty list), an empty list means none. An unknown topic is
+made if the client and ``auto.create.topics.enable`` allow it; until its leader is known here the answer says so and
+the client asks again. Brokers are listed under the listener that the request came in on.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Final, TypeAlias
+
+from barnabas.broker.auto_create import create_missing
+from barnabas.broker.request import Request
+from barnabas.metadata.partition_image import PartitionImage
+from barnabas.metadata.topic_names import is_internal, reason_invalid
+from barnabas.metadata.topics_image import TopicImage
+from barnabas.model import errors
+from barnabas.model.ids import NO_BROKER, ZERO_UUID
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+Row: TypeAlias = MetadataResponse.MetadataResponseTopic
+PartitionRow: TypeAlias = MetadataResponse.MetadataResponsePartition
+
+TOPIC_IDS_SINCE: Final = 10
+
+
+def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    missing = _missing(request, message)
+    if missing:
+        return _create_and_answer(request, message, missing)
+    return _answer(request, message, {})
+
+
+async def _create_and_answer(request: Request, message: MetadataRequest, missing: list[str]) -> MetadataResponse:
+    return _answer(request, message, await create_missing(request.broker, missing))
+
+
+def _missing(request: Request, message: MetadataRequest) -> list[str]:
+    """The topics that are to be made because someone asked for them."""
+    if not message.topics or not message.allow_auto_topic_creation:
+        return []
+    if not request.broker.settings.auto_create_topics_enable:
+        return []
+    by_name = request.broker.image.topics.by_name
+    names = {topic.name for topic in message.topics if topic.name and topic.topic_id == ZERO_UUID}
+    return sorted(name for name in names if name not in by_name and reason_invalid(name) is None)
+
+
+def _answer(request: Request, message: MetadataRequest, refused: dict[str, errors.WireError]) -> MetadataResponse:
+    broker = request.broker
+    image = broker.image
+    response = MetadataResponse(cluster_id=broker.cluster_id, controller_id=_controller_id(request))
+    for node_id in sorted(image.brokers):
+        found = broker.endpoint_of(node_id, request.connection)
+        if found is not None and not image.brokers[node_id].is_fenced:
+            host, port, rack = found
+            response.brokers.append(
+                MetadataResponse.MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
+            )
+    alive = {node.node_id for node in response.brokers}
+    if message.topics is None or (request.version == 0 and not message.topics):
+        response.topics = [_topic(image.topics.by_name[name], alive) for name in sorted(image.topics.by_name)]
+    else:
+        response.topics = [_asked(request, topic, alive, refused) for topic in message.topics]
+    return response
+
+
+def _controller_id(request: Request) -> int:
+    """Any broker forwards to the controller, so clients are told one that is there: this one."""
+    return request.broker.broker_id
+
+
+def _asked(
+    request: Request, asked: MetadataRequest.MetadataRequestTopic, alive: set[int], refused: dict[str, errors.WireError]
+) -> Row:
+    topics = request.broker.image.topics
+    if asked.topic_id != ZERO_UUID:
+        found = topics.by_id.get(asked.topic_id)
+        if found is None:
+            return Row(error_code=errors.UNKNOWN_TOPIC_ID.code, name=None, topic_id=asked.topic_id)
+        return _topic(found, alive)
+    name = asked.name or ""
+    known = topics.by_name.get(name)
+    if known is not None:
+        return _topic(known, alive)
+    error = refused.get(name)
+    if error is None:
+        error = errors.INVALID_TOPIC_EXCEPTION if reason_invalid(name) else errors.UNKNOWN_TOPIC_OR_PARTITION
+    return Row(error_code=error.code, name=name, is_internal=is_internal(name))
+
+
+def _topic(topic: TopicImage, alive: set[int]) -> Row:
+    return Row(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(index, partition, alive) for index, partition in enumerate(topic.partitions)],
+    )
+
+
+def _partition(index: int, partition: PartitionImage, alive: set[int]) -> PartitionRow:
+    has_leader = partition.leader in alive
+    return PartitionRow(
+        error_code=0 if has_leader else errors.LEADER_NOT_AVAILABLE.code,
+        partition_index=index,
+        leader_id=partition.leader if has_leader else NO_BROKER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[replica for replica in partition.replicas if replica not in alive],
+    )

@@ -1,0 +1,31 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether its log was truncated.
+
+Versions: 2–4.
+Behaviour: answers the largest epoch not above the one asked for, and the offset at which the next one starts.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+
+def handle(request: Request, message: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    response = OffsetForLeaderEpochResponse()
+    for topic in message.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
+            rows.append(row)
+            try:
+                partition = request.broker.replicas.leader(topic.topic, asked.partition)
+                partition.check_epoch(asked.current_leader_epoch)
+                row.leader_epoch, row.end_offset = partition.log.end_of_epoch(asked.leader_epoch)
+            except ApiError as error:
+                row.error_code = error.error.code
+        response.topics.append(
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows)
+        )
+    return response

@@ -1,0 +1,165 @@
+"""Produce: append batches to partitions that this broker leads.
+
+Versions: 3–13 (13 names topics by id). ApiVersions announces 0 as the minimum, because librdkafka infers the message
+format from it; 0–2 are refused.
+Behaviour: each partition succeeds or fails alone. acks=0 gets no answer, and a closed connection if anything failed;
+acks=1 is answered when the leader has written; acks=all when every in-sync replica has.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, TypeAlias
+
+from barnabas.broker.handlers.leadership import current_leader, node_endpoints
+from barnabas.broker.request import Deferred, Request
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, Malformed
+from barnabas.replication.partition import Partition
+from barnabas.storage.validate import InvalidRecords, Validated, needs_worker, validate
+from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.world.disk import DiskFailure
+
+Row: TypeAlias = ProduceResponse.PartitionProduceResponse
+Checked: TypeAlias = "dict[tuple[int, int], Validated | ApiError]"  # by place of topic and partition in the request
+
+ACKS_NONE: Final = 0
+ACKS_ALL: Final = -1
+ACKS: Final = (ACKS_ALL, ACKS_NONE, 1)
+TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
+TOPIC_IDS_SINCE: Final = 13
+LEADER_HINT_SINCE: Final = 10
+
+
+def handle(
+    request: Request, message: ProduceRequest
+) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
+    for topic in message.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None and needs_worker(data.records):
+                return _handle_in_workers(request, message)
+    return _append_all(request, message, {})
+
+
+async def _handle_in_workers(request: Request, message: ProduceRequest) -> ProduceResponse | Deferred | None:
+    """Large compressed batches are unpacked and checked off the loop; the connection waits, so order is kept."""
+    checked: Checked = {}
+    workers, now_ms = request.broker.world.workers, request.broker.world.clock.wall_ms()
+    for place, topic in enumerate(message.topic_data):
+        for number, data in enumerate(topic.partition_data):
+            if data.records is None or not needs_worker(data.records):
+                continue
+            try:
+                partition = _partition(request, topic, data.index)
+                checked[place, number] = await workers.run(_validate, data.records, partition.rules, now_ms)
+            except ApiError as error:
+                checked[place, number] = error
+    return _append_all(request, message, checked)
+
+
+def _validate(records: memoryview, rules: Any, now_ms: int) -> Validated:
+    return validate(records, rules, now_ms=now_ms)
+
+
+def _append_all(request: Request, message: ProduceRequest, checked: Checked) -> ProduceResponse | Deferred | None:
+    """Append every batch, then answer: at once, or when the in-sync replicas have what waits for them."""
+    response = ProduceResponse()
+    waiting: list[tuple[Row, Partition, int]] = []
+    now_ms = request.broker.world.clock.wall_ms()
+    is_failed = False
+    for place, topic in enumerate(message.topic_data):
+        rows: list[Row] = []
+        for number, data in enumerate(topic.partition_data):
+            row = Row(index=data.index, base_offset=-1)
+            rows.append(row)
+            partition: Partition | None = None
+            try:
+                if message.acks not in ACKS:
+                    raise ApiError(errors.INVALID_REQUIRED_ACKS)
+                partition = _partition(request, topic, data.index)
+                found = checked.get((place, number)) if checked else None
+                if isinstance(found, ApiError):
+                    raise found
+                if data.records is None:
+                    raise ApiError(errors.INVALID_RECORD, "the request holds no batch for this partition")
+                validated = found or validate(data.records, partition.rules, now_ms=now_ms)
+                appended = partition.append(validated, is_waiting_for_all=message.acks == ACKS_ALL)
+            except (ApiError, DiskFailure) as error:
+                is_failed = True
+                _fail(request, row, partition, error, response)
+                continue
+            row.base_offset = appended.base_offset
+            row.log_append_time_ms = appended.append_time_ms
+            row.log_start_offset = appended.log_start_offset
+            if partition.log.high_watermark <= appended.last_offset:
+                waiting.append((row, partition, appended.last_offset))
+        response.responses.append(
+            ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
+        )
+    if message.acks == ACKS_NONE:
+        if is_failed:
+            raise Malformed("a batch sent with acks=0 was refused; a closed connection is the only way to say so")
+        return None
+    if message.acks == ACKS_ALL and waiting:
+        return _wait(request, response, waiting, timeout_ms=min(max(message.timeout_ms, 0), TIMEOUT_MS_MAX))
+    return response
+
+
+def _partition(request: Request, topic: ProduceRequest.TopicProduceData, index: int) -> Partition:
+    replicas = request.broker.replicas
+    if request.version >= TOPIC_IDS_SINCE:
+        return replicas.leader_by_id(topic.topic_id, index)
+    return replicas.leader(topic.name, index)
+
+
+def _fail(
+    request: Request, row: Row, partition: Partition | None, error: ApiError | DiskFailure, response: ProduceResponse
+) -> None:
+    if isinstance(error, DiskFailure):
+        error = ApiError(errors.KAFKA_STORAGE_ERROR, str(error))
+    row.error_code = error.error.code
+    row.error_message = error.message
+    if isinstance(error, InvalidRecords):
+        row.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in error.record_errors
+        ]
+    if request.version >= LEADER_HINT_SINCE and error.error is errors.NOT_LEADER_OR_FOLLOWER and partition is not None:
+        row.current_leader = current_leader(partition, ProduceResponse.LeaderIdAndEpoch)
+        response.node_endpoints = node_endpoints(request, partition, ProduceResponse.NodeEndpoint)
+
+
+def _wait(
+    request: Request, response: ProduceResponse, waiting: list[tuple[Row, Partition, int]], *, timeout_ms: int
+) -> Deferred:
+    """Answer when the high watermark has passed every row, or say which rows it did not pass in time."""
+    deferred = request.defer()
+    left = set(range(len(waiting)))
+
+    def settle(number: int, is_acknowledged: bool) -> None:
+        if number not in left:
+            return
+        left.discard(number)
+        if not is_acknowledged:
+            _unsay(waiting[number][0], errors.NOT_LEADER_OR_FOLLOWER)
+        if not left:
+            timer.cancel()
+            deferred.answer(response)
+
+    def time_out() -> None:
+        for number in sorted(left):
+            _unsay(waiting[number][0], errors.REQUEST_TIMED_OUT)
+        left.clear()
+        deferred.answer(response)
+
+    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_out)
+    for number, (_, partition, last_offset) in enumerate(waiting):
+        partition.when_acknowledged(last_offset, lambda done, number=number: settle(number, done))  # type: ignore[misc]
+    return deferred
+
+
+def _unsay(row: Row, error: errors.WireError) -> None:
+    row.error_code, row.error_message = error.code, error.text
+    row.base_offset = row.log_append_time_ms = row.log_start_offset = -1

@@ -1,0 +1,238 @@
+"""One node: builds every part, wires them, starts them in order and stops them in the reverse. Nobody else does.
+
+The order: disks, the metadata log and its controller, the cluster (registered under ports that are bound but not yet
+served), the replicas that the metadata names, and only then the listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Final
+
+from barnabas.broker import lifecycle
+from barnabas.broker.chores import Chores
+from barnabas.broker.controller_requests import allocate_producer_ids
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.routes import ROUTES
+from barnabas.broker.services import Services
+from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.topic_settings import topic_settings
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.metadata.image import EMPTY, ClusterImage
+from barnabas.metadata.image_builder import MetadataChanges
+from barnabas.metadata.image_difference import difference
+from barnabas.metadata.loader import SnapshotRules
+from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.model.ids import METADATA_TOPIC, TopicPartition
+from barnabas.model.settings import InvalidSetting
+from barnabas.observe.log import logger
+from barnabas.raft.driver import RaftDriver
+from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
+from barnabas.replication.replicas import Replicas
+from barnabas.storage.identity import read_meta_properties
+from barnabas.storage.store import LogStore
+from barnabas.transport.buffers import FramePool
+from barnabas.transport.listener import Limits, Listener
+from barnabas.world.disk import DiskFailure
+from barnabas.world.timers import Timers
+from barnabas.world.world import World
+
+log = logger("node")
+
+FLUSH_CHECK_MS: Final = 1000
+PRODUCER_CHECK_MS: Final = 600_000
+
+
+class Node:
+    def __init__(self, world: World, settings: BrokerSettings) -> None:
+        self.world = world
+        self.settings = settings
+        self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
+        self.cluster_id = ""
+        self.listeners: list[Listener] = []
+        self._cleanup = AsyncExitStack()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        endpoint = self.settings.endpoints[0]
+        host = "127.0.0.1" if endpoint.is_wildcard else endpoint.host
+        return f"{host}:{self.listeners[0].port}"
+
+    async def start(self) -> None:
+        """Return when clients are served; if anything fails, what was started is stopped again."""
+        async with AsyncExitStack() as cleanup:
+            await self._start(cleanup)
+            self._cleanup = cleanup.pop_all()
+
+    async def stop(self) -> None:
+        """Stop serving, finish what is under way, and leave the directories as after a clean shutdown."""
+        await self._cleanup.aclose()
+
+    async def _start(self, cleanup: AsyncExitStack) -> None:
+        self.cluster_id = self._known_cluster_id() or str(self.world.entropy.uuid())
+        self._timers = Timers(self.world.clock)
+        cleanup.callback(self._timers.close)
+        self._store = await self._open_store()
+        cleanup.push_async_callback(self._close_store)
+        self._broker_epoch = -1
+        controller = await self._start_controller(cleanup)
+        replicas = Replicas(
+            broker_id=self.settings.node_id,
+            store=self._store,
+            clock=self.world.clock,
+            settings_of=lambda image, topic: topic_settings(image, topic, self.services.settings),
+        )
+        self.services = self._services(controller, replicas)
+        cleanup.push_async_callback(replicas.stop)
+        await self._bind(cleanup)
+        self._broker_epoch = await lifecycle.join(self.services, self.listeners)
+        await self._follow_metadata(cleanup)
+        self._start_chores(cleanup)
+        for listener in self.listeners:
+            await listener.serve()
+
+    # --- the parts ------------------------------------------------------------------------------------------------
+
+    def _known_cluster_id(self) -> str | None:
+        for directory in self.settings.log_dirs:
+            known = read_meta_properties(self.world.disk, directory)
+            if known is not None:
+                return known.cluster_id
+        return None
+
+    async def _open_store(self) -> LogStore:
+        return await LogStore.open(
+            self.world,
+            self._timers,
+            self.settings.log_dirs,
+            node_id=self.settings.node_id,
+            cluster_id=self.cluster_id,
+            defaults=self.settings.topic_defaults,
+            settings_of=lambda topic: self.settings.topic_defaults,
+            on_offline=self._on_offline,
+        )
+
+    async def _close_store(self) -> None:
+        await self._store.close(clean=True, broker_epoch=self._broker_epoch)
+
+    async def _start_controller(self, cleanup: AsyncExitStack) -> QuorumController:
+        """The metadata log and the controller on it. A single node is a quorum of one: it elects itself."""
+        home = self.settings.log_dirs[0]
+        local = Voter(ReplicaKey(self.settings.node_id, self._store.directory_ids[home]))
+        self._raft = RaftDriver(
+            self.world,
+            self._timers,
+            f"{home}/{TopicPartition(METADATA_TOPIC, 0)}",
+            local=local,
+            cluster_id=self.cluster_id,
+            initial_voters=VoterSet.of(local),
+            on_failure=self._on_raft_failure,
+        )
+        controller = QuorumController(
+            self._raft,
+            node_id=self.settings.node_id,
+            clock=self.world.clock,
+            bootstrap=bootstrap_records(min_insync_replicas=self.settings.topic_defaults.min_insync_replicas),
+            snapshots=SnapshotRules(
+                size_bytes=self.settings.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=self.settings.metadata_log_max_snapshot_interval_ms,
+            ),
+        )
+        self._raft.listener = controller
+        cleanup.push_async_callback(self._raft.stop)
+        cleanup.push_async_callback(controller.stop)
+        await self._raft.start()
+        await controller.until_active()
+        return controller
+
+    def _services(self, controller: QuorumController, replicas: Replicas) -> Services:
+        services = Services(
+            world=self.world,
+            timers=self._timers,
+            settings=self.settings,
+            broker_id=self.settings.node_id,
+            cluster_id=self.cluster_id,
+            store=self._store,
+            raft=self._raft,
+            controller=controller,
+            replicas=replicas,
+            fetch_sessions=FetchSessions(
+                self.world.clock,
+                self.world.entropy,
+                sessions_max=self.settings.max_incremental_fetch_session_cache_slots,
+            ),
+            producer_ids=ProducerIds(lambda: allocate_producer_ids(services, self._broker_epoch)),
+            served_versions=tuple((route.key, route.announced_from, route.versions[-1]) for route in ROUTES.values()),
+        )
+        return services
+
+    async def _bind(self, cleanup: AsyncExitStack) -> None:
+        dispatcher = Dispatcher(self.services)
+        pool = FramePool()
+        limits = Limits(
+            frame_bytes_max=self.settings.socket_request_max_bytes,
+            connections_max=self.settings.max_connections,
+            connections_per_address_max=self.settings.max_connections_per_ip,
+            idle_ms_max=self.settings.connections_max_idle_ms,
+        )
+        for endpoint in self.settings.endpoints:
+            listener = Listener(endpoint.name, dispatcher.serve, pool, self.world.clock, self._timers, limits)
+            await listener.bind(endpoint.host, endpoint.port)
+            cleanup.push_async_callback(listener.stop)
+            self.listeners.append(listener)
+
+    def _start_chores(self, cleanup: AsyncExitStack) -> None:
+        chores = Chores(self._timers)
+        cleanup.push_async_callback(chores.stop)
+        settings, store = self.settings, self._store
+        chores.every(settings.replica_high_watermark_checkpoint_interval_ms, "checkpoint", store.checkpoint)
+        chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
+        chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
+        chores.every(PRODUCER_CHECK_MS, "producers", self._expire_producers)
+
+    async def _expire_producers(self) -> None:
+        self._store.expire_producers(expiration_ms=self.services.settings.producer_id_expiration_ms)
+
+    # --- following the metadata -----------------------------------------------------------------------------------
+
+    async def _follow_metadata(self, cleanup: AsyncExitStack) -> None:
+        """From the picture as it is now, in one step, and then with every change."""
+        controller, replicas = self.services.controller, self.services.replicas
+        image = controller.image
+        self._on_image(EMPTY, image, difference(EMPTY, image))
+        cleanup.callback(controller.on_image(self._on_image))
+        await replicas.caught_up(image.offset)
+        for key, stored in sorted(self._store.logs.items()):
+            topic = image.topics.by_name.get(key.topic)
+            if topic is None or stored.topic_id != topic.id:
+                log.warning("partition belongs to no topic and is removed", partition=key, topic_id=stored.topic_id)
+                await self._store.delete(key)
+
+    def _on_image(self, _: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
+        if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
+            self._apply_dynamic_settings(image)
+        self.services.replicas.on_image(changes, image)
+
+    def _apply_dynamic_settings(self, image: ClusterImage) -> None:
+        dynamic = {**image.configs.of_cluster(), **image.configs.of_broker(self.settings.node_id)}
+        try:
+            self.services.settings = BrokerSettings.of(self.settings.given, dynamic)
+        except InvalidSetting as error:
+            log.error("dynamic settings are not applied", reason=error)
+
+    # --- failing --------------------------------------------------------------------------------------------------
+
+    def _on_raft_failure(self, error: Exception) -> None:
+        log.error("metadata log has failed", reason=error)
+        self.failed.set()
+
+    def _on_offline(self, directory: str, failure: DiskFailure) -> None:
+        log.error("directory is offline", directory=directory, reason=failure)
+        if hasattr(self, "services"):
+            self.services.replicas.directory_failed(directory)
+        if not self._store.directory_ids or directory == self.settings.log_dirs[0]:
+            self.failed.set()  # nothing to write to, or no metadata log: better gone than half alive

@@ -1,0 +1,14 @@
+"""The development profile: what ``barnabas up`` without a file, and the test broker, change of Kafka's defaults.
+
+A production broker is started from a file and gets none of this. ``docs/SETTINGS.md`` lists these lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+DEVELOPMENT: Final[Mapping[str, str]] = {
+    "listeners": "PLAINTEXT://127.0.0.1:9092",  # not every interface: nobody else has business here
+    "offsets.topic.replication.factor": "1",  # there is one broker, and groups must work on it
+}

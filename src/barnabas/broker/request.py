@@ -1,0 +1,68 @@
+"""What a handler receives: who asks, on which connection, in which version, and the parts of the broker it may use.
+
+A handler is ``def handle(request, message)`` and answers with a message, with :meth:`Request.defer` (later, while the
+connection goes on), or is a coroutine (later, while the connection waits). It raises ``ApiError`` only where its API
+has one error code for the whole answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from barnabas.transport.connection import Connection, Parts
+from barnabas.wire.frame import RequestHeader, encode_response
+from barnabas.wire.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.services import Services
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class Request:
+    __slots__ = ("broker", "connection", "header", "version")
+
+    def __init__(self, broker: Services, connection: Connection, header: RequestHeader) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.header = header
+        self.version = header.api_version
+
+    def encode(self, response: Message, version: int | None = None) -> Parts:
+        # The only parts that are not buffers are the slices of files that the handlers themselves put in.
+        return cast(
+            Parts,
+            encode_response(
+                response, self.version if version is None else version, correlation_id=self.header.correlation_id
+            ),
+        )
+
+    def defer(self) -> Deferred:
+        return Deferred(self, asyncio.get_running_loop().create_future())
+
+
+@dataclass(slots=True, eq=False)
+class Deferred:
+    """An answer that comes later; requests behind it on the connection are worked on meanwhile.
+
+    It must keep no view into the request: the memory is used again as soon as the handler returns.
+    """
+
+    request: Request
+    future: asyncio.Future[Parts | None]
+
+    @property
+    def is_over(self) -> bool:
+        """Answered already, or nobody is there any longer to hear the answer."""
+        return self.future.done()
+
+    def answer(self, response: Message | None) -> None:
+        if not self.future.done():
+            self.future.set_result(None if response is None else self.request.encode(response))
+
+    def hang_up(self) -> None:
+        """Close the connection instead of answering."""
+        if not self.future.done():
+            self.future.cancel()

@@ -1,0 +1,100 @@
+"""The table of what this broker serves: each API, its handler and its versions. ApiVersions announces just this.
+
+``docs/COMPATIBILITY.md`` is made from this table. A handler that is not finished is not in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from barnabas.broker.handlers import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_quorum,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    update_features,
+)
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
+from barnabas.wire.messages import request_of, response_of
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    key: ApiKey
+    module: ModuleType
+    handle: Callable[..., Any]
+    request: type[Message]
+    response: type[Message]
+    versions: range
+    announced_from: int  # what ApiVersions gives as the lowest version
+    is_coroutine: bool
+
+    @property
+    def name(self) -> str:
+        return self.key.name
+
+
+def _route(key: ApiKey, module: ModuleType, *, announced_from: int | None = None) -> Route:
+    request = request_of(key)
+    return Route(
+        key=key,
+        module=module,
+        handle=module.handle,
+        request=request,
+        response=response_of(key),
+        versions=request.versions,
+        announced_from=request.versions[0] if announced_from is None else announced_from,
+        is_coroutine=inspect.iscoroutinefunction(module.handle),
+    )
+
+
+ROUTES: Final[dict[int, Route]] = {
+    route.key: route
+    for route in (
+        # librdkafka infers the message format from Produce's lowest version, so 0 is announced though 0–2 are refused.
+        _route(ApiKey.PRODUCE, produce, announced_from=0),
+        _route(ApiKey.FETCH, fetch),
+        _route(ApiKey.LIST_OFFSETS, list_offsets),
+        _route(ApiKey.METADATA, metadata),
+        _route(ApiKey.FIND_COORDINATOR, find_coordinator),
+        _route(ApiKey.API_VERSIONS, api_versions),
+        _route(ApiKey.CREATE_TOPICS, create_topics),
+        _route(ApiKey.DELETE_TOPICS, delete_topics),
+        _route(ApiKey.DELETE_RECORDS, delete_records),
+        _route(ApiKey.INIT_PRODUCER_ID, init_producer_id),
+        _route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch),
+        _route(ApiKey.DESCRIBE_CONFIGS, describe_configs),
+        _route(ApiKey.ALTER_CONFIGS, alter_configs),
+        _route(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs),
+        _route(ApiKey.CREATE_PARTITIONS, create_partitions),
+        _route(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs),
+        _route(ApiKey.DESCRIBE_QUORUM, describe_quorum),
+        _route(ApiKey.UPDATE_FEATURES, update_features),
+        _route(ApiKey.DESCRIBE_CLUSTER, describe_cluster),
+        _route(ApiKey.DESCRIBE_PRODUCERS, describe_producers),
+        _route(ApiKey.LIST_CONFIG_RESOURCES, list_config_resources),
+        _route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions),
+    )
+}

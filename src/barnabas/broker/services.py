@@ -1,0 +1,52 @@
+"""The parts of a running broker that handlers may use; the node fills it in, the handlers only read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.settings import BrokerSettings
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.raft.driver import RaftDriver
+from barnabas.replication.replicas import Replicas
+from barnabas.storage.store import LogStore
+from barnabas.transport.connection import Connection
+from barnabas.wire.api import ApiKey
+from barnabas.world.timers import Timers
+from barnabas.world.world import World
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Services:
+    world: World
+    timers: Timers
+    settings: BrokerSettings
+    broker_id: int
+    cluster_id: str
+    store: LogStore
+    raft: RaftDriver
+    controller: QuorumController
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+    producer_ids: ProducerIds
+
+    served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.replicas.image
+
+    def endpoint_of(self, node_id: int, connection: Connection) -> tuple[str, int, str | None] | None:
+        """Host, port and rack of a broker, under the listener that the client used; None if it has none there.
+
+        A broker that was not told what to advertise answers with the address on which the client found it.
+        """
+        node = self.image.brokers.get(node_id)
+        end_point = node.end_point(connection.listener_name) if node is not None else None
+        if node is None or end_point is None:
+            return None
+        if node_id == self.broker_id and self.settings.advertised_listeners is None:
+            return connection.local[0], connection.local[1], node.rack
+        return end_point.host, end_point.port, node.rack

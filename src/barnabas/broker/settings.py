@@ -1,0 +1,244 @@
+"""The settings of a broker, each declared once, and their values as one typed, frozen object.
+
+A topic's defaults are broker settings too: they are derived from ``storage.settings`` by the synonyms given there, so
+that no range or text is written twice. Values come from a file, the command line and, for those that may change while
+running, from the metadata log; :meth:`BrokerSettings.of` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
+
+# Settings in a coarser unit than the topic setting whose default they give.
+UNITS_MS: Final = {
+    "log.retention.minutes": 60_000,
+    "log.retention.hours": 3_600_000,
+    "log.roll.hours": 3_600_000,
+    "log.roll.jitter.hours": 3_600_000,
+}
+# Another name for the same thing, or Kafka's way of saying "unset": given, it counts; absent, it has no default.
+UNSET: Final = {
+    "log.retention.ms",
+    "log.retention.minutes",
+    "log.roll.ms",
+    "log.roll.jitter.ms",
+    "log.flush.interval.ms",
+}
+LOCALHOST: Final = "localhost"
+LISTENERS_DEFAULT: Final = "PLAINTEXT://:9092"
+
+
+def _endpoints_problem(value: Any) -> str | None:
+    try:
+        parse_endpoints(value)
+    except InvalidSetting as error:
+        return str(error)
+    return None
+
+
+def _own() -> Iterator[Setting]:
+    def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+        return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+    everywhere, here = Update.CLUSTER_WIDE, Update.PER_BROKER
+    yield setting("node.id", Kind.INT, 1, "The number of this node in the cluster.", minimum=0)
+    yield setting("broker.rack", Kind.STRING, None, "Where this broker stands; replicas are spread over racks.")
+    yield setting(
+        "listeners",
+        Kind.LIST,
+        (LISTENERS_DEFAULT,),
+        "The addresses to listen on, as NAME://host:port; an empty host means every interface.",
+        check=_endpoints_problem,
+    )
+    yield setting(
+        "advertised.listeners",
+        Kind.LIST,
+        None,
+        "The addresses that clients are told; without them a client is told the address that it used.",
+        check=_endpoints_problem,
+    )
+    yield setting("log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.")
+    yield setting(
+        "num.partitions", Kind.INT, 1, "Partitions of a topic that does not say how many.", minimum=1, update=everywhere
+    )
+    yield setting(
+        "default.replication.factor",
+        Kind.INT,
+        1,
+        "Replicas of a topic that does not say how many.",
+        minimum=1,
+        update=everywhere,
+    )
+    yield setting(
+        "auto.create.topics.enable",
+        Kind.BOOLEAN,
+        True,
+        "Whether asking for an unknown topic makes it.",
+        update=everywhere,
+    )
+    yield setting("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics may be deleted.", update=everywhere)
+    yield setting(
+        "socket.request.max.bytes", Kind.INT, 100 * 1024 * 1024, "The largest request that is read.", minimum=1
+    )
+    yield setting(
+        "fetch.max.bytes",
+        Kind.INT,
+        55 * 1024 * 1024,
+        "The most that one fetch answers.",
+        minimum=1024,
+        update=everywhere,
+    )
+    yield setting(
+        "connections.max.idle.ms", Kind.LONG, 600_000, "After what time a silent connection is closed.", minimum=1
+    )
+    yield setting("max.connections", Kind.INT, INT32_MAX, "The most connections at once.", minimum=0, update=here)
+    yield setting(
+        "max.connections.per.ip", Kind.INT, INT32_MAX, "The most connections from one address.", minimum=0, update=here
+    )
+    yield setting(
+        "max.incremental.fetch.session.cache.slots", Kind.INT, 1000, "The most fetch sessions kept.", minimum=0
+    )
+    yield setting(
+        "log.retention.check.interval.ms", Kind.LONG, 300_000, "How often old segments are looked for.", minimum=1
+    )
+    yield setting(
+        "log.flush.offset.checkpoint.interval.ms", Kind.INT, 60_000, "How often recovery points are saved.", minimum=0
+    )
+    yield setting(
+        "replica.high.watermark.checkpoint.interval.ms",
+        Kind.LONG,
+        5_000,
+        "How often high watermarks are saved.",
+        minimum=1,
+    )
+    yield setting(
+        "offsets.topic.num.partitions", Kind.INT, 50, "Partitions of the topic that keeps group offsets.", minimum=1
+    )
+    yield setting(
+        "offsets.topic.replication.factor", Kind.SHORT, 3, "Replicas of the topic that keeps group offsets.", minimum=1
+    )
+    yield setting(
+        "producer.id.expiration.ms",
+        Kind.INT,
+        86_400_000,
+        "After what time a silent idempotent producer is forgotten.",
+        minimum=1,
+        update=everywhere,
+    )
+    yield setting(
+        "metadata.log.max.record.bytes.between.snapshots",
+        Kind.LONG,
+        20 * 1024 * 1024,
+        "How much metadata is written before the next snapshot of it.",
+        minimum=1,
+    )
+    yield setting(
+        "metadata.log.max.snapshot.interval.ms",
+        Kind.LONG,
+        3_600_000,
+        "After what time changed metadata is put into a snapshot; 0 switches this off.",
+        minimum=0,
+    )
+
+
+def _topic_defaults() -> Iterator[Setting]:
+    """The broker settings that give topic settings their defaults."""
+    for topic in TOPIC_SETTINGS:
+        for place, name in enumerate(topic.synonyms):
+            unit = UNITS_MS.get(name)
+            coarse: dict[str, Any] = {"kind": Kind.INT, "minimum": None} if unit else {}
+            default = None if name in UNSET or (place and not unit) else topic.default
+            if unit and default is not None:
+                default //= unit
+            yield replace(topic, name=name, synonyms=(), default=default, **coarse)
+
+
+def _table() -> SettingTable:
+    own = list(_own())
+    taken = {setting.name for setting in own}
+    return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
+
+
+BROKER_SETTINGS: Final = _table()
+ALIASES: Final = {"log.dir": "log.dirs", "broker.id": "node.id"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """One typed value for each of the broker's own settings; topic defaults are together in ``topic_defaults``."""
+
+    node_id: int
+    broker_rack: str | None
+    listeners: tuple[str, ...]
+    advertised_listeners: tuple[str, ...] | None
+    log_dirs: tuple[str, ...]
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    socket_request_max_bytes: int
+    fetch_max_bytes: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_incremental_fetch_session_cache_slots: int
+    log_retention_check_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    producer_id_expiration_ms: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    topic_defaults: TopicSettings
+    given: Mapping[str, str]  # as the file and the command line gave them
+    dynamic: Mapping[str, str]  # as the metadata log gives them; they win
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> BrokerSettings:
+        """Read and check every value; InvalidSetting names the first that is wrong and what would be right."""
+        given = {ALIASES.get(name, name): text for name, text in given.items()}
+        dynamic = dict(dynamic or {})
+        values = BROKER_SETTINGS.parse({**given, **dynamic})
+        own = {
+            setting.attribute: values.get(setting.name, setting.default)
+            for setting in BROKER_SETTINGS
+            if setting.attribute in cls.__dataclass_fields__
+        }
+        return cls(**own, topic_defaults=_defaults_of(values), given=given, dynamic=dynamic)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return parse_endpoints(self.listeners)
+
+    def advertised(self, bound: Mapping[str, tuple[str, int]]) -> tuple[Endpoint, ...]:
+        """What clients are told, by listener: as configured, or where the listeners are bound."""
+        if self.advertised_listeners is not None:
+            return parse_endpoints(self.advertised_listeners)
+        return tuple(
+            Endpoint(name, LOCALHOST if Endpoint(name, host, port).is_wildcard else host, port)
+            for name, (host, port) in bound.items()
+        )
+
+    def value(self, name: str) -> Any:
+        """The value in force of any broker setting."""
+        text = self.dynamic.get(name, self.given.get(name))
+        setting = BROKER_SETTINGS[name]
+        return setting.default if text is None else setting.parse(text)
+
+
+def _defaults_of(values: Mapping[str, Any]) -> TopicSettings:
+    found = {}
+    for topic in TOPIC_SETTINGS:
+        for name in topic.synonyms:
+            if values.get(name) is not None:
+                unit = UNITS_MS.get(name, 1)
+                found[topic.name] = values[name] * unit if unit > 1 and values[name] >= 0 else values[name]
+                break
+    return TopicSettings.of(found)

@@ -1,0 +1,155 @@
+"""``barnabas up``: run a broker here until it is told to stop.
+
+Settings come from the development profile or a file, then from ``--set`` and the other options. SIGTERM and Ctrl-C
+stop cleanly; a second one stops at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from barnabas.broker.node import Node
+from barnabas.broker.profile import DEVELOPMENT
+from barnabas.broker.settings import BrokerSettings
+from barnabas.cli.logs import write_logs
+from barnabas.model.errors import BarnabasError
+from barnabas.model.settings import InvalidSetting
+from barnabas.world.disk import AlreadyLocked, DiskFailure
+from barnabas.world.real import new_event_loop, real_world
+
+INTERRUPTED = 130
+
+
+def up(
+    *, port: int, host: str, data_dir: Path | None, ephemeral: bool, config: Path | None, overrides: Iterable[str]
+) -> int:
+    """Run until stopped; answers the exit code."""
+    if not __debug__:
+        print("barnabas: the broker's own checks are part of it: start it without python -O", file=sys.stderr)
+        return 2
+    write_logs()
+    temporary = tempfile.mkdtemp(prefix="barnabas-") if ephemeral else None
+    try:
+        given = _given(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
+        return _run(BrokerSettings.of(given), is_ephemeral=ephemeral)
+    except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _given(
+    *, port: int | None, host: str | None, data_dir: str | Path | None, config: Path | None, overrides: Iterable[str]
+) -> dict[str, str]:
+    given = dict(DEVELOPMENT) if config is None else read_config(config)
+    if config is None or port is not None or host is not None:
+        given["listeners"] = f"PLAINTEXT://{host or '127.0.0.1'}:{9092 if port is None else port}"
+    if data_dir is not None:
+        given["log.dirs"] = str(data_dir)
+    elif config is None:
+        given["log.dirs"] = "barnabas-data"
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise InvalidSetting(f"--set {override!r} must be name=value")
+        given[name.strip()] = value
+    return given
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """Settings from a ``server.properties`` or, by its ending, a TOML file with the same names."""
+    text = path.read_text()
+    if path.suffix == ".toml":
+        try:
+            return dict(_flatten(tomllib.loads(text)))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidSetting(f"{path}: {error}") from error
+    return dict(_properties(text))
+
+
+def _properties(text: str) -> Iterable[tuple[str, str]]:
+    joined = text.replace("\\\r\n", "").replace("\\\n", "")
+    for line in joined.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            name, _, value = stripped.partition("=")
+            yield name.strip(), value.strip()
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, bool):
+            yield prefix + name, str(value).lower()
+        elif isinstance(value, list):
+            yield prefix + name, ",".join(map(str, value))
+        else:
+            yield prefix + name, str(value)
+
+
+def _run(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
+    loop = new_event_loop()
+    try:
+        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral))
+    finally:
+        loop.close()
+
+
+async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
+    loop = asyncio.get_running_loop()
+    world = real_world()
+    started_ms = world.clock.monotonic_ms()
+    node = Node(world, settings)
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            _die()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    await node.start()
+    _announce(node, seconds=(world.clock.monotonic_ms() - started_ms) / 1000, is_ephemeral=is_ephemeral)
+    waiters = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(node.failed.wait())]
+    await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+    for waiter in waiters:
+        waiter.cancel()
+    await node.stop()
+    await world.workers.close()
+    return 1 if node.failed.is_set() else 0
+
+
+def _die() -> NoReturn:
+    raise SystemExit(INTERRUPTED)
+
+
+def _announce(node: Node, *, seconds: float, is_ephemeral: bool) -> None:
+    """Every endpoint, where the data is, and what to try; for scripts one line that starts with READY."""
+    if not sys.stdout.isatty():
+        print(f"READY {node.bootstrap_servers}", flush=True)
+        return
+    address = "" if node.bootstrap_servers == "127.0.0.1:9092" else f" --bootstrap-server {node.bootstrap_servers}"
+    kept = "gone when it stops" if is_ephemeral else "durable"
+    directories = ", ".join(node.settings.log_dirs)
+    print(
+        f"barnabas is ready ({seconds:.2f} s)\n"
+        f"  KAFKA  {node.bootstrap_servers}\n"
+        f"  DATA   {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}\n"
+        f"  try    barnabas topic create hello -p 3{address}\n"
+        f"         echo hi | barnabas produce hello{address}\n"
+        f"         barnabas consume hello -o start --exit{address}\n"
+        f"  Ctrl-C stops",
+        flush=True,
+    )

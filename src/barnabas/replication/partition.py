@@ -1,0 +1,149 @@
+"""One replica of a partition on this broker: leadership, in-sync replicas, and the high watermark they give.
+
+Bytes and files are ``storage.log``'s business; which broker leads is the controller's. The handlers call ``append`` and
+``read``; :mod:`barnabas.replication.replicas` tells a partition what the metadata says of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas.metadata.image import PartitionImage
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
+from barnabas.replication.pending import Acknowledgements, Readers
+from barnabas.storage.log import Appended, LogRead, PartitionLog
+from barnabas.storage.validate import Origin, Rules, Validated
+from barnabas.world.clock import Clock
+
+
+class Partition:
+    """What this broker knows of one partition it holds a replica of."""
+
+    def __init__(self, *, broker_id: int, log: PartitionLog, topic_id: Uuid, clock: Clock, image: PartitionImage):
+        self.broker_id = broker_id
+        self.log = log
+        self.id: TopicPartition = log.partition
+        self.topic_id = topic_id
+        self._clock = clock
+        self.acknowledgements = Acknowledgements()
+        self.readers = Readers()
+        self.is_leader = False
+        self.is_gone = False
+        self._flushing: asyncio.Task[None] | None = None
+        self.apply_settings()
+        self.apply(image)
+
+    # --- what the metadata says -----------------------------------------------------------------------------------
+
+    def apply(self, image: PartitionImage) -> None:
+        """Take over leadership, epoch and in-sync replicas from the controller's picture."""
+        was_leader, old_epoch = self.is_leader, getattr(self, "leader_epoch", NO_LEADER_EPOCH)
+        self.image = image
+        self.leader_id = image.leader
+        self.leader_epoch = image.leader_epoch
+        self.is_leader = image.leader == self.broker_id
+        self.is_in_sync_enough = len(image.isr) >= min(self.log.settings.min_insync_replicas, len(image.replicas))
+        if self.is_leader and (not was_leader or image.leader_epoch != old_epoch):
+            self.log.begin_epoch(image.leader_epoch, self.log.end_offset)
+        if was_leader and not self.is_leader:
+            self.acknowledgements.give_up()
+        if self.is_leader:
+            self._advance()
+        self.readers.wake()
+
+    def apply_settings(self) -> None:
+        """The topic's settings have changed (or are read for the first time)."""
+        self.rules = Rules.of(self.log.settings, origin=Origin.CLIENT)
+        self._must_flush = self.log.settings.flush_messages == 1
+
+    def leave(self) -> None:
+        """The replica is being removed: nobody waits for it any longer."""
+        self.is_gone = True
+        self.is_leader = False
+        self.acknowledgements.give_up()
+        self.readers.wake()
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def append(self, validated: Validated, *, is_waiting_for_all: bool) -> Appended:
+        """Write one batch as the leader. It counts as acknowledged when the high watermark has passed it."""
+        if not self.is_leader:
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+        if is_waiting_for_all and not self.is_in_sync_enough:
+            raise ApiError(errors.NOT_ENOUGH_REPLICAS)
+        if self.acknowledgements.is_full:
+            raise ApiError(errors.REQUEST_TIMED_OUT, "too many acknowledgements are waiting for this partition")
+        now_ms = self._clock.wall_ms()
+        appended = self.log.append_as_leader(validated, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if self._must_flush or self.log.is_flush_due(now_ms):
+            self._start_flush()
+        self._advance()
+        return appended
+
+    def when_acknowledged(self, last_offset: int, callback: Callable[[bool], None]) -> None:
+        """Call back once all in-sync replicas have ``last_offset``: at once if they do."""
+        if self.log.high_watermark > last_offset:
+            callback(True)
+        elif not self.is_leader:
+            callback(False)
+        else:
+            self.acknowledgements.add(last_offset + 1, callback)
+
+    def _advance(self) -> None:
+        """Move the high watermark to what every in-sync replica has; it stays while too few are in sync (KIP-966)."""
+        if not self.is_in_sync_enough:
+            return
+        offset = self.log.recovery_point if self._must_flush else self.log.end_offset
+        if offset > self.log.high_watermark and self.log.advance_high_watermark(offset):
+            self.acknowledgements.reached(self.log.high_watermark)
+            self.readers.wake()
+
+    def _start_flush(self) -> None:
+        """One fsync for everything that arrives meanwhile: the next one starts when this one is done."""
+        if self._flushing is None:
+            loop = asyncio.get_running_loop()
+            self._flushing = loop.create_task(self._flush(), name=f"flush:{self.id}")
+
+    async def _flush(self) -> None:
+        try:
+            while not self.is_gone and self.log.recovery_point < self.log.end_offset:
+                await self.log.flush()
+                self._advance()
+                if not self._must_flush:
+                    break
+        finally:
+            self._flushing = None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """A client that names the epoch it believes in is told when it is behind us or ahead of us."""
+        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise ApiError(errors.FENCED_LEADER_EPOCH)
+        raise ApiError(errors.UNKNOWN_LEADER_EPOCH)
+
+    def readable_end(self, *, is_committed_only: bool) -> int:
+        return self.log.last_stable_offset if is_committed_only else self.log.high_watermark
+
+    def read(self, offset: int, *, size_bytes_max: int, is_committed_only: bool, at_least_one: bool) -> LogRead:
+        return self.log.read(
+            offset,
+            size_bytes_max=size_bytes_max,
+            end_offset_max=self.readable_end(is_committed_only=is_committed_only),
+            at_least_one=at_least_one,
+        )
+
+    def delete_records(self, offset: int) -> int:
+        """Move the start of the log up; −1 means the high watermark. Answers the new start."""
+        if not self.is_leader:
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+        target = self.log.high_watermark if offset == -1 else offset
+        if target < 0 or target > self.log.high_watermark:
+            raise ApiError(errors.OFFSET_OUT_OF_RANGE)
+        self.log.delete_records(target)
+        return self.log.log_start_offset

@@ -1,0 +1,183 @@
+"""All partitions that this broker holds a replica of, kept as the metadata says.
+
+Pictures of the cluster arrive in order; one task makes, changes and removes partitions and only then lets the
+handlers see the new picture. So whoever sees a topic in the metadata can also write to it here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.metadata.image import EMPTY, ClusterImage
+from barnabas.metadata.image_builder import MetadataChanges
+from barnabas.metadata.partition_image import PartitionImage
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.observe.log import logger
+from barnabas.replication.partition import Partition
+from barnabas.storage.settings import TopicSettings
+from barnabas.storage.store import LogStore
+from barnabas.world.clock import Clock
+from barnabas.world.disk import DiskFailure
+
+log = logger("replicas")
+
+PARTITIONS_PER_TURN_MAX: Final = 8  # new partitions made before the loop serves others
+
+SettingsOf = Callable[[ClusterImage, str], TopicSettings]
+
+
+class Replicas:
+    def __init__(self, *, broker_id: int, store: LogStore, clock: Clock, settings_of: SettingsOf) -> None:
+        self.broker_id = broker_id
+        self.image: ClusterImage = EMPTY
+        self._store = store
+        self._clock = clock
+        self._settings_of = settings_of
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._by_id: dict[tuple[Uuid, int], Partition] = {}
+        self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._partitions.values())
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    # --- finding --------------------------------------------------------------------------------------------------
+
+    def leader(self, topic: str, index: int) -> Partition:
+        """The partition, if this broker leads it; otherwise the error that tells the client what to do."""
+        partition = self._partitions.get((topic, index))
+        if partition is not None and partition.is_leader:
+            return partition
+        known = self.image.topics.by_name.get(topic)
+        if known is None or not 0 <= index < len(known.partitions):
+            raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+
+    def leader_by_id(self, topic_id: Uuid, index: int) -> Partition:
+        partition = self._by_id.get((topic_id, index))
+        if partition is not None and partition.is_leader:
+            return partition
+        known = self.image.topics.by_id.get(topic_id)
+        if known is None:
+            raise ApiError(errors.UNKNOWN_TOPIC_ID)
+        return self.leader(known.name, index)
+
+    def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
+        return self._by_id.get((topic_id, index)) or self._partitions.get((topic, index))
+
+    # --- following the metadata -----------------------------------------------------------------------------------
+
+    def on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        """A new picture of the cluster; it is in force once its partitions are there."""
+        self._news.append((changes, image))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._follow(), name="replicas")
+
+    async def caught_up(self, offset: int) -> None:
+        """Wait until the picture in force includes the metadata log up to ``offset``."""
+        if self.image.offset < offset:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((offset, future))
+            await future
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await self._task
+        for partition in self:
+            partition.leave()
+
+    async def _follow(self) -> None:
+        try:
+            while self._news:
+                changes, image = self._news.popleft()
+                await self._apply(changes, image)
+                self.image = image
+                self._wake(image.offset)
+        finally:
+            self._task = None
+
+    def _wake(self, offset: int) -> None:
+        reached = [future for wanted, future in self._waiting if wanted <= offset]
+        self._waiting = [(wanted, future) for wanted, future in self._waiting if wanted > offset]
+        for future in reached:
+            if not future.done():
+                future.set_result(None)
+
+    async def _apply(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        for topic in changes.deleted_topics:
+            for index in range(len(topic.partitions)):
+                await self._remove(topic.name, topic.id, index)
+        made = 0
+        for key in changes.changed_partitions:
+            topic = image.topics.by_id[key.topic_id]
+            state = topic.partitions[key.partition]
+            partition = self._by_id.get((topic.id, key.partition))
+            if self.broker_id not in state.replicas:
+                if partition is not None:
+                    await self._remove(topic.name, topic.id, key.partition)
+            elif partition is not None:
+                partition.apply(state)
+            else:
+                await self._add(image, topic.name, topic.id, key.partition, state)
+                made += 1
+                if made % PARTITIONS_PER_TURN_MAX == 0:
+                    await asyncio.sleep(0)
+        self._apply_settings(changes, image)
+
+    def _apply_settings(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        names = {resource.name for resource in changes.changed_configs if resource.type == ResourceType.TOPIC}
+        is_everyone = any(resource.type == ResourceType.BROKER for resource in changes.changed_configs)
+        for partition in self._partitions.values():
+            if is_everyone or partition.id.topic in names:
+                partition.log.settings = self._settings_of(image, partition.id.topic)
+                partition.apply_settings()
+                partition.apply(partition.image)
+
+    async def _add(self, image: ClusterImage, name: str, topic_id: Uuid, index: int, state: PartitionImage) -> None:
+        key = TopicPartition(name, index)
+        try:
+            stored = self._store.get(key)
+            if stored is not None and stored.topic_id not in (None, topic_id):
+                # A topic of this name was deleted and made again while this broker was away.
+                await self._store.delete(key)
+                stored = None
+            settings = self._settings_of(image, name)
+            if stored is None:
+                stored = await self._store.create(key, topic_id, settings)
+            stored.settings = settings
+        except DiskFailure as failure:
+            log.error("partition has no disk", partition=key, reason=failure)
+            return
+        partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, clock=self._clock, image=state)
+        self._partitions[name, index] = partition
+        self._by_id[topic_id, index] = partition
+
+    async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:
+        partition = self._by_id.pop((topic_id, index), None)
+        if partition is None:
+            return
+        if self._partitions.get((name, index)) is partition:
+            del self._partitions[name, index]
+        partition.leave()
+        try:
+            await self._store.delete(partition.id)
+        except DiskFailure as failure:
+            log.error("partition could not be removed", partition=partition.id, reason=failure)
+
+    def directory_failed(self, directory: str) -> None:
+        """A disk is gone: its partitions are no longer here; the rest lives on."""
+        for key, partition in list(self._partitions.items()):
+            if partition.log.directory.startswith(directory + "/"):
+                del self._partitions[key]
+                self._by_id.pop((partition.topic_id, key[1]), None)
+                partition.leave()
