@@ -100,7 +100,7 @@ class Node:
     is_syncing: bool = False
     sync_wanted: events.Sync | None = None
     download: OffsetAndEpoch | None = None
-    requests: dict[int, tuple[int, int, object]] = field(default_factory=dict)
+    requests: dict[int, tuple[tuple[int, int], int, object]] = field(default_factory=dict)
     high_watermark: int = -1
     crash_after_effects: int | None = None
 
@@ -220,6 +220,7 @@ class Simulation:
         view.latest_snapshot = max(disk.snapshots, default=BOOTSTRAP_SNAPSHOT)
         disk.durable = list(disk.batches)
         node.incarnation += 1
+        node.paused_until_ms = 0
         node.is_syncing = False
         node.sync_wanted = None
         node.requests.clear()
@@ -308,7 +309,8 @@ class Simulation:
                 node.sync_wanted = effect
                 self.sync(node)
             case events.Send(peer_id, number, request):
-                self.transmit(node.id, peer_id, lambda: self.deliver(node.id, peer_id, number, request))
+                source = (node.id, node.incarnation)
+                self.transmit(node.id, peer_id, lambda: self.deliver(source, peer_id, number, request))
             case events.Reply(request_id, response):
                 self.reply(node, request_id, response)
             case events.Committed(high_watermark):
@@ -378,7 +380,7 @@ class Simulation:
                 delay_ms = chance.randint(20, 1500)
             self.after(delay_ms, lambda: delivery() if (source, target) not in self.blocked else None)
 
-    def deliver(self, source: int, target: int, number: int, request: messages.Request) -> None:
+    def deliver(self, source: tuple[int, int], target: int, number: int, request: messages.Request) -> None:
         node = self.nodes[target]
         if node.machine is None:
             return
@@ -392,7 +394,7 @@ class Simulation:
 
     def reply(self, node: Node, request_id: int, response: messages.Response) -> None:
         source, number, request = node.requests.pop(request_id)
-        if source == ADMIN:
+        if source[0] == ADMIN:
             return
         if isinstance(response, messages.FetchResponse) and response.read_offset >= 0:
             position = next(
@@ -411,11 +413,16 @@ class Simulation:
                 response = replace(response, error=errors.SNAPSHOT_NOT_FOUND)
         self.answer(node.id, source, number, response)
 
-    def answer(self, source: int, target: int, number: int, response: messages.Response) -> None:
-        def arrive() -> None:
-            self.step(self.nodes[target], events.Answered(source, number, response))
+    def answer(self, source: int, target: tuple[int, int], number: int, response: messages.Response) -> None:
+        """An answer reaches only the life of a replica that asked: a connection does not survive its process."""
+        node_id, incarnation = target
+        node = self.nodes[node_id]
 
-        self.transmit(source, target, arrive)
+        def arrive() -> None:
+            if node.incarnation == incarnation:
+                self.step(node, events.Answered(source, number, response))
+
+        self.transmit(source, node_id, arrive)
 
     # What happens ----------------------------------------
 
@@ -526,7 +533,7 @@ class Simulation:
             else:
                 request = messages.AddVoter(node.voter)
             self.request_ids += 1
-            leader.requests[self.request_ids] = (ADMIN, 0, request)
+            leader.requests[self.request_ids] = ((ADMIN, 0), 0, request)
             self.step(leader, events.Asked(self.request_ids, request))
 
     def wipe(self, node: Node) -> None:

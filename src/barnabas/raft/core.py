@@ -87,6 +87,11 @@ class Core:
         return self.state.leader_id
 
     @property
+    def acting_leader_id(self) -> int:
+        """Who can be asked to lead; not us, if we were leader in this epoch before we resigned or crashed."""
+        return NO_BROKER if self.leader_id == self.local.id and not self.is_leader else self.leader_id
+
+    @property
     def has_leader(self) -> bool:
         return self.state.leader_id != NO_BROKER
 
@@ -130,18 +135,17 @@ class Core:
         self._leave(self.role)
         self.role = role
         self._connections.clear()
-        self._announce()
 
     def _leave(self, role: Role) -> None:
         """Overridden where a role has something to settle."""
 
     def _announce(self) -> None:
-        role = self.role
-        leader_id = NO_BROKER if isinstance(role, Resigned) else self.leader_id
+        """At the end of a step, so that nobody hears of roles that were only passed through."""
+        leader_id = self.acting_leader_id
         if (leader_id, self.epoch) == self._announced:
             return
         self._announced = (leader_id, self.epoch)
-        start = role.epoch_start_offset if isinstance(role, Leader) else None
+        start = self.role.epoch_start_offset if isinstance(self.role, Leader) else None
         self._emit(LeaderChanged(leader_id, self.epoch, start))
 
     def _become_unattached(self, epoch: int, leader_id: int = NO_BROKER) -> None:

@@ -94,6 +94,13 @@ class SnapshotInstalled:
 
 
 @dataclass(frozen=True, slots=True)
+class InstallFailed:
+    """The download was not a snapshot; it is fetched again."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
 class ResignAsked:
     epoch: int
 
@@ -113,6 +120,7 @@ Event: TypeAlias = (
     | SnapshotTaken
     | LogStartMoved
     | SnapshotInstalled
+    | InstallFailed
     | ResignAsked
     | ShutdownAsked
 )

@@ -14,6 +14,7 @@ from barnabas.raft.events import (
     AppendFetched,
     AppendSnapshot,
     BeginSnapshot,
+    InstallFailed,
     InstallSnapshot,
     Reply,
     SnapshotInstalled,
@@ -205,6 +206,10 @@ class Following(Elections):
         role.has_fetched = True
         role.fetch_deadline_ms = self.now_ms + self.settings.fetch_timeout_ms
         return True
+
+    def _on_install_failed(self, event: InstallFailed) -> None:
+        assert self.installing == event.snapshot
+        self.installing = None
 
     def _on_snapshot_installed(self, event: SnapshotInstalled) -> None:
         assert self.installing == event.snapshot

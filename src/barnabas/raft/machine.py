@@ -17,6 +17,7 @@ from barnabas.raft.events import (
     Asked,
     Effect,
     Event,
+    InstallFailed,
     LogStartMoved,
     LogSynced,
     Persist,
@@ -66,6 +67,7 @@ _EVENTS: Final[dict[type, str]] = {
     SnapshotTaken: "_on_snapshot_taken",
     LogStartMoved: "_on_log_start_moved",
     SnapshotInstalled: "_on_snapshot_installed",
+    InstallFailed: "_on_install_failed",
     ResignAsked: "_on_resign_asked",
     ShutdownAsked: "_on_shutdown_asked",
 }
@@ -107,6 +109,7 @@ class RaftMachine(Reconfiguration, Following):
         before = self.state
         getattr(self, _EVENTS[type(event)])(event)
         self._poll()
+        self._announce()
         effects, self._effects = self._effects, []
         if self.state != before or isinstance(event, Started):
             effects.insert(0, Persist(self.state))
@@ -143,7 +146,6 @@ class RaftMachine(Reconfiguration, Following):
             election = Election(self.log.voters.ids)
             election.grant(key.id)
             self.role = Candidate(election, deadline_ms)
-        self._announce()
 
     def _on_timer_fired(self, event: TimerFired) -> None:
         """The poll after every event does what is due."""

@@ -11,6 +11,10 @@ from typing import Any, Final
 
 from barnabas.model.settings import Kind, Setting, SettingTable
 
+BATCH_BYTES_MAX: Final = 8 << 20  # the largest batch of the metadata log
+GIB: Final = 1 << 30
+WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
+
 RAFT_SETTINGS: Final = SettingTable(
     (
         Setting(
@@ -55,6 +59,32 @@ RAFT_SETTINGS: Final = SettingTable(
             default=False,
             doc="Whether a controller that is not a voter asks the leader to make it one.",
         ),
+        Setting(
+            name="metadata.log.segment.bytes",
+            kind=Kind.INT,
+            default=GIB,
+            minimum=BATCH_BYTES_MAX,
+            doc="The size of a file of the metadata log.",
+        ),
+        Setting(
+            name="metadata.log.segment.ms",
+            kind=Kind.LONG,
+            default=WEEK_MS,
+            minimum=1,
+            doc="The time after which a new file of the metadata log is begun, even if the old one is not full.",
+        ),
+        Setting(
+            name="metadata.max.retention.bytes",
+            kind=Kind.LONG,
+            default=100 << 20,
+            doc="How large the metadata log and its snapshots together may be before the oldest go; -1 for no limit.",
+        ),
+        Setting(
+            name="metadata.max.retention.ms",
+            kind=Kind.LONG,
+            default=WEEK_MS,
+            doc="How old a snapshot of the metadata may be before it goes, unless it is the newest; -1 for no limit.",
+        ),
     )
 )
 
@@ -67,11 +97,17 @@ class RaftSettings:
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     auto_join_enable: bool = False
+    log_segment_bytes: int = GIB
+    log_segment_ms: int = WEEK_MS
+    max_retention_bytes: int = 100 << 20
+    max_retention_ms: int = WEEK_MS
     fetch_wait_ms_max: int = 500  # how long a leader may hold a fetch that has nothing to bring
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RaftSettings:
         """From parsed settings by name; what is missing takes its default."""
-        prefix = "controller.quorum."
-        given = {name: values.get(name, RAFT_SETTINGS[name].default) for name in (s.name for s in RAFT_SETTINGS)}
-        return cls(**{name.removeprefix(prefix).replace(".", "_"): value for name, value in given.items()})
+        given = {}
+        for setting in RAFT_SETTINGS:
+            attribute = setting.attribute.removeprefix("controller_quorum_").removeprefix("metadata_")
+            given[attribute] = values.get(setting.name, setting.default)
+        return cls(**given)
