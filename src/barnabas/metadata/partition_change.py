@@ -93,9 +93,9 @@ class PartitionChange:
         old = self.partition
         if not self.has_elr:
             return
-        if change.isr == [] and old.has_leader and old.last_known_elr != (old.leader,):
+        if change.leader == NO_LEADER and old.has_leader and not old.last_known_elr:
             change.last_known_elr = [old.leader]
-        elif old.last_known_elr and (change.leader >= 0 or (old.leader != NO_LEADER and change.leader != NO_LEADER)):
+        elif change.leader >= 0 and old.last_known_elr:
             change.last_known_elr = []
 
     def _assign(
@@ -117,13 +117,21 @@ class PartitionChange:
 def completed_reassignment(
     isr: list[int], replicas: list[int], adding: list[int], removing: list[int]
 ) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The same, or with the reassignment done if all replicas that are to stay are in sync."""
+    """The same, or with the reassignment done if all new replicas are in sync.
+
+    One that removes more replicas than it adds waits for all that stay, so that it costs no redundancy.
+    """
+    as_it_is = isr, replicas, adding, removing
     if not adding and not removing:
-        return isr, replicas, adding, removing
+        return as_it_is
     staying_isr = [replica for replica in isr if replica not in removing]
     staying = [replica for replica in replicas if replica not in removing]
-    if not staying_isr or not staying or not set(staying) <= set(staying_isr):
-        return isr, replicas, adding, removing
+    if removing and (not staying_isr or not staying):
+        return as_it_is
+    if not set(adding) <= set(staying_isr):
+        return as_it_is
+    if len(adding) < len(removing) and not set(staying) <= set(staying_isr):
+        return as_it_is
     return staying_isr, staying, [], []
 
 
