@@ -112,7 +112,8 @@ def _check_timestamp(timestamp: cython.longlong) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def _size(value: cython.longlong) -> cython.Py_ssize_t:
-    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
+    raw: cython.ulonglong = value
+    raw = (raw << 1) ^ (value >> 63)
     size: cython.Py_ssize_t = 1
     while raw > 0x7F:
         raw >>= 7
@@ -126,7 +127,8 @@ def _size(value: cython.longlong) -> cython.Py_ssize_t:
 @cython.exceptval(check=False)
 def _put(out: cython.p_uchar, position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
     """Writes one varint and returns the position after it."""
-    raw: cython.ulonglong = (value << 1) ^ (value >> 63)
+    raw: cython.ulonglong = value
+    raw = (raw << 1) ^ (value >> 63)
     while raw > 0x7F:
         out[position] = (raw & 0x7F) | 0x80
         position += 1
