@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +87,32 @@ def test_kio_reads_what_we_build_byte_by_byte() -> None:
     assert [[(h.key, h.value) for h in r.headers] for r in found.records] == [
         [(name.encode(), content) for name, content in headers] for _, _, _, headers in UNPLACED
     ]
+
+
+JAVA_BATCHES = sorted((Path(__file__).parents[2] / "data" / "java-batches").glob("*.bin"))
+# What Kafka 4.3.1's MemoryRecordsBuilder was given for each of these files, from offset 42 on.
+JAVA_RECORDS = [
+    (
+        1_700_000_000_000 + index,
+        None if index % 5 == 0 else b"key-%d" % index,
+        None if index % 7 == 0 else b"value-%d" % index * (index % 9 + 1),
+        (("trace", b"x%d" % index), ("ü", None)) if index % 3 == 0 else (),
+    )
+    for index in range(40)
+]
+
+
+@pytest.mark.parametrize("path", JAVA_BATCHES, ids=lambda path: path.stem)
+def test_what_java_built_is_read(path: Path) -> None:
+    built = path.read_bytes()
+    header = batch.read_header(built)
+    assert header.size_bytes == len(built)
+    assert header.codec.name.lower() == path.stem.split("-")[0]
+    assert batch.crc_matches(built, 0, header)
+    found = records.decode_batch(built)
+    assert found == [(42 + index, *record) for index, record in enumerate(JAVA_RECORDS)]
+
+
+def test_java_and_we_build_the_same_bytes_of_the_same_records() -> None:
+    (path,) = (path for path in JAVA_BATCHES if path.stem == "none")
+    assert records.encode_batch(JAVA_RECORDS, base_offset=42) == path.read_bytes()
