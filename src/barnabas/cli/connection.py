@@ -91,7 +91,8 @@ def attend(work: Coroutine[Any, Any, T], *, is_long: bool = False) -> T:
 def sentence(error: BarnabasError) -> str:
     """One line that says what is wrong and, where we know it, what to do."""
     if isinstance(error, ClusterUnreachable):
-        return f"{error}: start one with `barnabas up`, or name another with --bootstrap-server"
+        way_out = "start a broker with `barnabas up`, or name another with --bootstrap-server"
+        return f"{error}: {way_out}" if error.is_nobody_there else str(error)
     if isinstance(error, ApiError):
         text = error.message.rstrip().removesuffix(".")
         hint = _HINTS.get(error.error)

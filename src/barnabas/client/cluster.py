@@ -93,12 +93,12 @@ class Cluster:
 
     async def call_any(self, message: Message, response: type[R], *, timeout_ms: int | None = None) -> R:
         """Ask whoever answers, those with an open connection first; the configured addresses come last."""
-        reasons: list[str] = []
+        reasons: list[BarnabasError] = []
         for broker in self._candidates():
             try:
                 return await self.call(broker, message, response, timeout_ms=timeout_ms)
             except (PeerGone, TimedOut) as error:
-                reasons.append(str(error))
+                reasons.append(error)
         raise ClusterUnreachable(reasons)
 
     async def call_controller(self, message: Message, response: type[R], *, timeout_ms: int | None = None) -> R:

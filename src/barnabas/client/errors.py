@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.model.errors import BarnabasError
+from barnabas.transport.channel import Unreachable
 
 
 class TimedOut(BarnabasError):
@@ -18,13 +19,18 @@ class TimedOut(BarnabasError):
 
 
 class ClusterUnreachable(BarnabasError):
-    """None of the known or configured brokers could be talked to; ``reasons`` has one sentence for each."""
+    """None of the known or configured brokers could be talked to; ``reasons`` has why not, one for each."""
 
     retriable = True
 
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons))
+    def __init__(self, reasons: Sequence[BarnabasError]) -> None:
+        super().__init__("; ".join(dict.fromkeys(map(str, reasons))))
         self.reasons = tuple(reasons)
+
+    @property
+    def is_nobody_there(self) -> bool:
+        """No connection could be made to any of them."""
+        return all(isinstance(reason, Unreachable) for reason in self.reasons)
 
 
 class RecordTooLarge(BarnabasError):
