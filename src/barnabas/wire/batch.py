@@ -6,8 +6,8 @@ calls this on its hot path: validation, the log, recovery, followers and clients
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from struct import Struct
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -15,7 +15,7 @@ from crc32c import crc32c
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire.compression import Buffer, Codec
 
-HEADER: Final = Struct(">qiibIhiqqqhii")
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = 61
 LENGTH_OVERHEAD: Final = 12  # base offset and length themselves are not counted by the length
 LENGTH_MIN: Final = HEADER_BYTES - LENGTH_OVERHEAD
@@ -31,11 +31,15 @@ DELETE_HORIZON: Final = 0x40
 
 SEQUENCES: Final = 1 << 31  # sequence numbers wrap to zero after the largest int32
 
-_OFFSET: Final = Struct(">q")
-_INT32: Final = Struct(">i")
-_CRC: Final = Struct(">I")
+_OFFSET: Final = struct.Struct(">q")
+_INT32: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
 _LENGTH_POSITION: Final = 8
 _EPOCH_POSITION: Final = 12
+
+# Bound once: this is the innermost of the broker's paths.
+_unpack_header: Final = HEADER.unpack_from
+_new: Final = tuple.__new__
 
 assert HEADER.size == HEADER_BYTES
 
@@ -103,16 +107,18 @@ _CODECS: Final = tuple(Codec)
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at ``position``; that the batch's body is there too is for the caller to see to."""
-    if position < 0 or len(buffer) - position < HEADER_BYTES:
-        raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header")
-    header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
+    assert position >= 0
+    try:
+        header: BatchHeader = _new(BatchHeader, _unpack_header(buffer, position))
+    except struct.error as error:
+        raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from error
+    if header[3] == MAGIC and header[1] >= LENGTH_MIN and header[12] >= 0 and header[6] >= 0:
+        return header
     if header[3] != MAGIC:
         raise CorruptBatch(f"the batch has magic {header[3]}, not {MAGIC}")
     if header[1] < LENGTH_MIN:
         raise CorruptBatch(f"a batch cannot have length {header[1]}")
-    if header[12] < 0 or header[6] < 0:
-        raise CorruptBatch(f"a batch cannot have {header[12]} records up to offset delta {header[6]}")
-    return header
+    raise CorruptBatch(f"a batch cannot have {header[12]} records up to offset delta {header[6]}")
 
 
 def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
