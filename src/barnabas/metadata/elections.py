@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from barnabas.metadata.decision import Decision, Facts, check_size
 from barnabas.metadata.image import ClusterImage
-from barnabas.metadata.leader_changes import allows_unclean_election, change_of
+from barnabas.metadata.leader_changes import PartitionChanges, allows_unclean_election, change_of
 from barnabas.metadata.leadership import Election
 from barnabas.metadata.partition_image import TopicIdPartition
 from barnabas.metadata.records import PartitionChangeRecord
@@ -79,10 +79,11 @@ def _elect(image: ClusterImage, facts: Facts, name: str, index: int, election: E
 def balance_leaders(image: ClusterImage, facts: Facts) -> Decision[bool]:
     """Preferred leaders for partitions that have another; True if there may be more to do."""
     records: list[Message] = []
+    changes = PartitionChanges(image, facts.schema)
     for key in sorted(image.topics.index.imbalanced):
         if len(records) == ELECTIONS_MAX:
             return Decision(records, True)
-        change = change_of(image, facts.schema, key)
+        change = changes.of(key)
         change.election = Election.PREFERRED
         record = change.record()
         if record is not None:

@@ -1,7 +1,7 @@
 """What becomes of partitions when a broker, or one of its directories, comes or goes: their ISR and their leaders.
 
 The broker's own registration is changed elsewhere (``registrations``, ``heartbeats``). Everything that changes a
-partition starts from ``change_of``, which knows the topic's settings and who may lead.
+partition starts from ``PartitionChanges``, which knows the topic's settings and who may lead.
 """
 
 from __future__ import annotations
@@ -14,28 +14,50 @@ from barnabas.metadata.leadership import Election
 from barnabas.metadata.partition_change import PartitionChange
 from barnabas.metadata.partition_image import PartitionImage, TopicIdPartition
 from barnabas.metadata.records import PartitionChangeRecord
+from barnabas.model.ids import Uuid
 
 
-def change_of(
-    image: ClusterImage,
-    schema: ConfigSchema,
-    key: TopicIdPartition,
-    *,
-    is_alive: Callable[[int], bool] | None = None,
-) -> PartitionChange:
-    """A change of a partition that exists, with no targets yet; ``is_alive`` overrides what the picture says."""
-    topic = image.topics.by_id[key.topic_id]
-    partition = topic.partitions[key.partition]
-    min_isr: int = schema.topic_value(image.configs, topic.name, MIN_INSYNC_REPLICAS)
-    return PartitionChange(
-        key=key,
-        partition=partition,
-        is_acceptable=_acceptable(image, partition, image.is_active if is_alive is None else is_alive),
-        default_directory=image.default_directory,
-        min_isr=min(min_isr, len(topic.partitions[0].replicas)),
-        has_elr=image.has_elr,
-        election=Election.UNCLEAN if allows_unclean_election(image, schema, topic.name) else Election.ONLINE,
-    )
+class PartitionChanges:
+    """Makes changes of partitions that exist, with no targets yet; looks each topic's settings up once."""
+
+    def __init__(
+        self, image: ClusterImage, schema: ConfigSchema, *, is_alive: Callable[[int], bool] | None = None
+    ) -> None:
+        """``is_alive`` overrides what the picture says of brokers."""
+        self._image = image
+        self._schema = schema
+        self._is_alive = image.is_active if is_alive is None else is_alive
+        self._rules: dict[Uuid, tuple[int, Election]] = {}
+
+    def of(self, key: TopicIdPartition) -> PartitionChange:
+        image = self._image
+        partition = image.topics.partition(key)
+        min_isr, election = self._rules_of(key.topic_id)
+        return PartitionChange(
+            key=key,
+            partition=partition,
+            is_acceptable=_acceptable(image, partition, self._is_alive),
+            default_directory=image.default_directory,
+            min_isr=min_isr,
+            has_elr=image.has_elr,
+            election=election,
+        )
+
+    def _rules_of(self, topic_id: Uuid) -> tuple[int, Election]:
+        rules = self._rules.get(topic_id)
+        if rules is None:
+            topic = self._image.topics.by_id[topic_id]
+            min_isr: int = self._schema.topic_value(self._image.configs, topic.name, MIN_INSYNC_REPLICAS)
+            allows_unclean = allows_unclean_election(self._image, self._schema, topic.name)
+            rules = self._rules[topic_id] = (
+                min(min_isr, len(topic.partitions[0].replicas)),
+                Election.UNCLEAN if allows_unclean else Election.ONLINE,
+            )
+        return rules
+
+
+def change_of(image: ClusterImage, schema: ConfigSchema, key: TopicIdPartition) -> PartitionChange:
+    return PartitionChanges(image, schema).of(key)
 
 
 def allows_unclean_election(image: ClusterImage, schema: ConfigSchema, topic: str) -> bool:
@@ -71,8 +93,9 @@ def without_broker(
     def is_alive(candidate: int) -> bool:
         return candidate != broker_id and image.is_active(candidate)
 
+    changes = PartitionChanges(image, schema, is_alive=is_alive)
     for key in image.topics.index.of_broker(broker_id) if keys is None else keys:
-        change = change_of(image, schema, key, is_alive=is_alive)
+        change = changes.of(key)
         change.isr = tuple(replica for replica in change.partition.isr if replica != broker_id)
         if is_crash:
             change.unclean_shutdowns = frozenset((broker_id,))
@@ -87,8 +110,9 @@ def with_broker(image: ClusterImage, schema: ConfigSchema, broker_id: int) -> It
     def is_alive(candidate: int) -> bool:
         return candidate == broker_id or image.is_active(candidate)
 
+    changes = PartitionChanges(image, schema, is_alive=is_alive)
     for key in sorted(image.topics.index.leaderless):
         if broker_id in image.topics.partition(key).replicas:
-            record = change_of(image, schema, key, is_alive=is_alive).record()
+            record = changes.of(key).record()
             if record is not None:
                 yield record

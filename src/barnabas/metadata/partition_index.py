@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from immutables import Map
 
 from barnabas.metadata.partition_image import PartitionImage, TopicIdPartition
+from barnabas.metadata.records import NO_LEADER
 
 Keys: TypeAlias = Map[TopicIdPartition, None]
 _NO_KEYS: Keys = Map()
@@ -38,73 +39,108 @@ class PartitionIndex:
 
 
 class PartitionIndexBuilder:
-    """Collects the changes of one batch and makes the next index."""
+    """Collects the changes of one batch and makes the next index. What does not change is not opened."""
 
-    __slots__ = ("_imbalanced", "_leaderless", "_leaderships", "_members", "_memberships", "_reassigning", "_with_elr")
+    __slots__ = ("_imbalanced", "_index", "_leaderless", "_leaderships", "_members", "_reassigning", "_with_elr")
 
     def __init__(self, index: PartitionIndex) -> None:
-        self._memberships = index.memberships
-        self._members: dict[int, Any] = {}  # by broker: its open mutation
-        self._leaderships = index.leaderships.mutate()
-        self._leaderless = index.leaderless.mutate()
-        self._imbalanced = index.imbalanced.mutate()
-        self._with_elr = index.with_elr.mutate()
-        self._reassigning = index.reassigning.mutate()
+        self._index = index
+        self._members: dict[int, _OpenKeys] = {}  # by broker
+        self._leaderships: dict[int, int] = {}  # by broker: how many more or fewer
+        self._leaderless = _OpenKeys(index.leaderless)
+        self._imbalanced = _OpenKeys(index.imbalanced)
+        self._with_elr = _OpenKeys(index.with_elr)
+        self._reassigning = _OpenKeys(index.reassigning)
 
     def update(self, key: TopicIdPartition, old: PartitionImage | None, new: PartitionImage | None) -> None:
         """The partition was ``old`` and is ``new``; None where it did not or does not exist."""
-        before = _members(old)
-        after = _members(new)
+        before = old.isr + old.elr if old is not None else ()
+        after = new.isr + new.elr if new is not None else ()
         if before != after:
-            for broker_id in sorted(before - after):
-                del self._open(broker_id)[key]
-            for broker_id in sorted(after - before):
-                self._open(broker_id)[key] = None
-        self._count_leader(old, -1)
-        self._count_leader(new, 1)
-        _mark(self._leaderless, key, new is not None and not new.has_leader)
-        _mark(self._imbalanced, key, new is not None and not new.has_preferred_leader)
-        _mark(self._with_elr, key, new is not None and bool(new.elr or new.last_known_elr))
-        _mark(self._reassigning, key, new is not None and new.is_reassigning)
+            for broker_id in before:
+                if broker_id not in after:
+                    self._members_of(broker_id).remove(key)
+            for broker_id in after:
+                if broker_id not in before:
+                    self._members_of(broker_id).add(key)
+        self._count_leader(old, new)
+        if new is not None and not new.has_leader:
+            self._leaderless.add(key)
+        elif old is not None and not old.has_leader:
+            self._leaderless.remove(key)
+        if new is not None and not new.has_preferred_leader:
+            self._imbalanced.add(key)
+        elif old is not None and not old.has_preferred_leader:
+            self._imbalanced.remove(key)
+        if new is not None and (new.elr or new.last_known_elr):
+            self._with_elr.add(key)
+        elif old is not None and (old.elr or old.last_known_elr):
+            self._with_elr.remove(key)
+        if new is not None and new.is_reassigning:
+            self._reassigning.add(key)
+        elif old is not None and old.is_reassigning:
+            self._reassigning.remove(key)
 
-    def _open(self, broker_id: int) -> Any:
+    def _members_of(self, broker_id: int) -> _OpenKeys:
         members = self._members.get(broker_id)
         if members is None:
-            members = self._members[broker_id] = self._memberships.get(broker_id, _NO_KEYS).mutate()
+            members = self._members[broker_id] = _OpenKeys(self._index.memberships.get(broker_id, _NO_KEYS))
         return members
 
-    def _count_leader(self, partition: PartitionImage | None, step: int) -> None:
-        if partition is not None and partition.has_leader:
-            count = self._leaderships.get(partition.leader, 0) + step
-            if count:
-                self._leaderships[partition.leader] = count
-            else:
-                del self._leaderships[partition.leader]
+    def _count_leader(self, old: PartitionImage | None, new: PartitionImage | None) -> None:
+        before = old.leader if old is not None else NO_LEADER
+        after = new.leader if new is not None else NO_LEADER
+        if before != after:
+            if before != NO_LEADER:
+                self._leaderships[before] = self._leaderships.get(before, 0) - 1
+            if after != NO_LEADER:
+                self._leaderships[after] = self._leaderships.get(after, 0) + 1
 
     def build(self) -> PartitionIndex:
-        memberships = self._memberships.mutate()
+        memberships = self._index.memberships
         for broker_id, members in self._members.items():
-            keys = members.finish()
+            keys = members.build()
             if keys:
-                memberships[broker_id] = keys
-            else:
-                memberships.pop(broker_id, None)
+                memberships = memberships.set(broker_id, keys)
+            elif broker_id in memberships:
+                memberships = memberships.delete(broker_id)
+        leaderships = self._index.leaderships
+        for broker_id, more in self._leaderships.items():
+            count = leaderships.get(broker_id, 0) + more
+            if count:
+                leaderships = leaderships.set(broker_id, count)
+            elif broker_id in leaderships:
+                leaderships = leaderships.delete(broker_id)
         return PartitionIndex(
-            memberships=memberships.finish(),
-            leaderships=self._leaderships.finish(),
-            leaderless=self._leaderless.finish(),
-            imbalanced=self._imbalanced.finish(),
-            with_elr=self._with_elr.finish(),
-            reassigning=self._reassigning.finish(),
+            memberships=memberships,
+            leaderships=leaderships,
+            leaderless=self._leaderless.build(),
+            imbalanced=self._imbalanced.build(),
+            with_elr=self._with_elr.build(),
+            reassigning=self._reassigning.build(),
         )
 
 
-def _members(partition: PartitionImage | None) -> frozenset[int]:
-    return frozenset() if partition is None else frozenset(partition.isr + partition.elr)
+class _OpenKeys:
+    """A set of partitions that is opened for changes when the first one comes."""
 
+    __slots__ = ("_keys", "_mutation")
 
-def _mark(keys: Any, key: TopicIdPartition, is_marked: bool) -> None:
-    if is_marked:
-        keys[key] = None
-    else:
-        keys.pop(key, None)
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._mutation: Any = None
+
+    def add(self, key: TopicIdPartition) -> None:
+        if self._mutation is None:
+            self._mutation = self._keys.mutate()
+        self._mutation[key] = None
+
+    def remove(self, key: TopicIdPartition) -> None:
+        if self._mutation is None:
+            self._mutation = self._keys.mutate()
+        self._mutation.pop(key, None)
+
+    def build(self) -> Keys:
+        if self._mutation is not None:
+            self._keys, self._mutation = self._mutation.finish(), None
+        return self._keys
