@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -429,3 +430,12 @@ def test_a_batch_of_nothing_is_not_encoded() -> None:
 def test_facts_are_given_in_absolute_time() -> None:
     facts = records.check(a_record(0, 5) + a_record(1, 9), record_count=2, base_timestamp=100, keys_required=True)
     assert facts == (109, 1, True, ())
+
+
+def test_the_source_runs_where_cython_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cython", None)
+    alone = SimpleNamespace(codec=interpreted("record_codec"), encoder=interpreted("record_encoder"))
+    assert not alone.codec.COMPILED
+    assert not alone.encoder.COMPILED
+    plain, _, _ = alone.encoder.encode([record[1:] for record in SAMPLE], 0)
+    assert decode(alone, bytes(plain), 4, base_offset=50, base_timestamp=1_000) == SAMPLE
