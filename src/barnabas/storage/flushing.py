@@ -49,6 +49,11 @@ class Flushing:
         self.recovery_point = min(self.recovery_point, offset)
         self.is_dirty = True
 
+    def dropped(self, segments: list[Segment]) -> None:
+        """These segments are gone; others may have their names soon."""
+        gone = {id(segment) for segment in segments}
+        self.rolled = [segment for segment in self.rolled if id(segment) not in gone]
+
     def files_changed(self, directory: str | None = None) -> None:
         """Names in the log's directory, or in the one above it, are not what they were."""
         self.changed_directories.add(directory or self._log.directory)
@@ -69,7 +74,7 @@ class Flushing:
         """The last flush: the next start trusts every file of a log that was closed, if anything was touched."""
         log = self._log
         self._is_closing = True
-        if self.recovery_point < log.end_offset or log.epochs.is_dirty or log.segments.active.has_indexes:
+        if self.recovery_point < log.end_offset or log.epochs.is_dirty or log.segments.active.is_touched:
             self.is_dirty = True
         await self.flush()
 
@@ -124,7 +129,8 @@ class Flushing:
             segment = self.rolled[0]
             if segment is not active:
                 await self._sync_closed(segment)
-            self.rolled.remove(segment)
+            if self.rolled and self.rolled[0] is segment:
+                del self.rolled[0]
         if self._is_closing:
             await self._sync_closed(active)
         elif with_active:

@@ -112,8 +112,11 @@ class PartitionLog:
         log = cls(
             world, directory, partition, settings, loaded, topic_id=topic_id or known_id, open_segments=open_segments
         )
-        if is_new:
+        if is_new or not was_clean:
+            # A process that was killed may have made files and synced none of their names.
+            log.flushing.files_changed()
             log.flushing.files_changed(directory.rpartition("/")[0])
+            log.snapshots.unsynced.append(f"{directory}/{PARTITION_METADATA_FILE}")
         if topic_id is not None and known_id is None:
             write_partition_metadata(disk, directory, topic_id)
             log.snapshots.unsynced.append(f"{directory}/{PARTITION_METADATA_FILE}")

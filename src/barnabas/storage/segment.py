@@ -252,9 +252,9 @@ class Segment(BatchFile):
     # --- indexes --------------------------------------------------------------------------------------------------
 
     @property
-    def has_indexes(self) -> bool:
-        """Whether an index is in memory, and may know more than its file."""
-        return self._offset_index is not None or self._time_index is not None
+    def is_touched(self) -> bool:
+        """Whether memory may know more than the index files: an index is loaded, or a batch was appended."""
+        return self._offset_index is not None or self._time_index is not None or self.tail_offset >= 0
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -329,7 +329,7 @@ class Segment(BatchFile):
 
     def write_indexes(self, *, is_closing: bool = False) -> None:
         """Bring the index files up to date; a segment that takes no more batches ends its time index first."""
-        if not self.has_indexes:
+        if not self.is_touched:
             return
         offset_index, time_index = self.offset_index, self.time_index
         if is_closing:

@@ -86,6 +86,7 @@ def retain(log: PartitionLog, now_ms: int) -> int:
 
 def _discard(log: PartitionLog, segments: list[Segment]) -> None:
     paths = []
+    log.flushing.dropped(segments)
     for segment in segments:
         log.snapshots.remove(segment.base_offset)
         log.open_segments.retire(segment)
