@@ -341,7 +341,8 @@ class Simulation:
             if node.incarnation != incarnation or node.machine is None:
                 return
             node.is_syncing = False
-            node.disk.durable = written
+            start_offset = node.disk.start.offset  # it may have moved meanwhile
+            node.disk.durable = [batch for batch in written if batch.facts.base_offset >= start_offset]
             self.step(node, events.LogSynced(wanted.end_offset, wanted.generation))
             self.sync(node)
 

@@ -31,6 +31,7 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.validate import Validated
 from barnabas.wire.batch import iterate, read_header
+from barnabas.world.disk import Disk
 from barnabas.world.world import World
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
@@ -52,7 +53,7 @@ class MetadataLog:
     ) -> MetadataLog:
         """Open what is there. An empty directory becomes a new log if the first voters are given."""
         disk = world.disk
-        disk.make_directory(directory)
+        await _make_directory(disk, directory)
         remove_leftovers(disk, directory)
         snapshots = list_snapshots(disk, directory)
         is_new = not snapshots and not any(name.endswith(".log") for name in disk.list(directory))
@@ -106,8 +107,6 @@ class MetadataLog:
                 view.restart_at(first, reader.voter_set, reader.kraft_version)
             finally:
                 reader.close()
-            view.latest_snapshot = self.latest_snapshot
-            view.generation = 0
         offset = view.end_offset
         while offset < self._log.end_offset:
             chunk = self.read(offset, end_offset=self._log.end_offset, size_bytes_max=CHUNK_BYTES)
@@ -120,6 +119,7 @@ class MetadataLog:
             assert view.end_offset > offset, "a read brings at least one batch"
             offset = view.end_offset
         view.synced_offset = view.end_offset
+        view.latest_snapshot = self.latest_snapshot
         return view
 
     # Records ----------------------------------------
@@ -249,6 +249,17 @@ class MetadataLog:
             self._download.discard()
             self._download = None
         await self._log.close()
+
+
+async def _make_directory(disk: Disk, directory: str) -> None:
+    """With its parents, each durable in its own: a vote in a directory that vanishes was never given."""
+    missing = []
+    while directory and not disk.exists(directory):
+        missing.append(directory)
+        directory = directory.rpartition("/")[0]
+    for path in reversed(missing):
+        disk.make_directory(path)
+        await disk.sync_directory(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
 
 
 async def _bootstrap(world: World, directory: str, voters: VoterSet) -> None:
