@@ -5,12 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-fast demo fuzz bench clean
+.PHONY: help install check format docs test test-fast demo kill conformance bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/named_tuple.pxd
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -33,6 +33,27 @@ test: check ## everything that runs in minutes
 
 test-fast: $(STAMP) ## all but the slow ones
 	$(BIN)/pytest -q -m 'not slow'
+
+docs: $(STAMP) ## write the docs that are derived from the code
+	$(BIN)/python tools/gen_docs.py
+
+demo: $(STAMP) ## a broker, records in, records out, and how to go on
+	@$(BIN)/python tools/demo.py
+
+kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
+	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
+
+conformance: $(STAMP) ## other people's clients and tools, Java included (fetches Apache Kafka from Maven)
+	$(BIN)/pytest -q -m 'java or not java' tests/compat
+
+bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
+	$(BIN)/python -m bench full
+
+bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
+	$(BIN)/python -m bench quick
+
+ground: $(STAMP) ## figures of one broker alone: start-up, memory, raw throughput
+	$(BIN)/python -m bench ground
 
 clean: ## remove what was built
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
