@@ -58,9 +58,13 @@ class BatchFile:
             return False
         return self.base_offset <= header.base_offset <= offset and position + header.size_bytes <= self.size_bytes
 
-    def scan(self, offset: int, position: int) -> tuple[int, int] | None:
-        """Position and size of the first batch from a position on that ends at or above an offset, or None."""
+    def scan(self, offset: int, position: int, *, first_offset_max: int) -> tuple[int, int] | None:
+        """Position and size of the first batch from a position on that ends at or above an offset, or None.
+
+        The batch at the position itself must not start above ``first_offset_max``, or something before it was missed.
+        """
         file, end = self.opened(), self.size_bytes
+        start = position
         unpack = _LEAD.unpack_from
         while position < end:
             data = file.read(position, SCAN_BYTES)
@@ -72,6 +76,8 @@ class BatchFile:
                 if magic != MAGIC or length < _LENGTH_MIN:
                     raise CorruptBatch(f"{self.path(LOG)} holds no batch at {position + at}")
                 if base_offset + delta >= offset:
+                    if position + at == start and start and base_offset > first_offset_max:
+                        raise CorruptBatch(f"{self.path(LOG)} starts at {base_offset} where an index said otherwise")
                     return position + at, length + LENGTH_OVERHEAD
                 at += length + LENGTH_OVERHEAD
             position += at

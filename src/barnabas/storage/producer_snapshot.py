@@ -69,6 +69,7 @@ def decode_snapshot(content: bytes) -> list[Producer]:
         producer.transaction_first_offset = first_offset if first_offset >= 0 else NO_OFFSET
         if last_offset >= 0:
             producer.batches.append(AppendedBatch(last_sequence, last_offset, offset_delta, timestamp))
+            producer.last_sequence = last_sequence
         producers.append(producer)
     return producers
 

@@ -15,7 +15,7 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from barnabas.storage.transactions import CompletedTransaction, Marker
-from barnabas.wire.batch import BatchHeader
+from barnabas.wire.batch import TRANSACTIONAL, BatchHeader
 
 DUPLICATE_WINDOW_BATCHES: Final = 5
 SEQUENCE_MASK: Final = 2**31 - 1  # sequences wrap from 2^31 - 1 to 0
@@ -45,6 +45,7 @@ class Producer:
         "batches",
         "coordinator_epoch",
         "epoch",
+        "last_sequence",
         "last_timestamp",
         "producer_id",
         "transaction_first_offset",
@@ -56,22 +57,14 @@ class Producer:
         self.coordinator_epoch = -1
         self.last_timestamp = NO_TIMESTAMP
         self.transaction_first_offset = NO_OFFSET
+        self.last_sequence = NO_SEQUENCE  # of the last batch in this epoch
         self.batches: deque[AppendedBatch] = deque(maxlen=DUPLICATE_WINDOW_BATCHES)
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def move_to_epoch(self, epoch: int) -> None:
         if self.epoch != epoch:
             self.batches.clear()
+            self.last_sequence = NO_SEQUENCE
             self.epoch = epoch
-
-
-def last_sequence_of(header: BatchHeader) -> int:
-    if header.base_sequence == NO_SEQUENCE:
-        return NO_SEQUENCE
-    return (header.base_sequence + header.last_offset_delta) & SEQUENCE_MASK
 
 
 class Producers:
@@ -97,56 +90,56 @@ class Producers:
         self, header: BatchHeader, *, is_client: bool = True, transaction_version: int = 0
     ) -> AppendedBatch | None:
         """May this data batch be appended? The batch it repeats, if it is a duplicate; ApiError if it may not."""
-        producer = self.by_id.get(header.producer_id)
-        sequence = header.base_sequence
-        is_new = producer is None or not producer.batches
+        _, _, _, _, _, attributes, delta, _, _, producer_id, epoch, sequence, _ = header
+        producer = self.by_id.get(producer_id)
+        is_transactional = attributes & TRANSACTIONAL
         if (
-            is_client
-            and is_new
+            transaction_version >= TRANSACTIONS_V2
+            and is_client
+            and is_transactional
             and sequence != 0
-            and transaction_version >= TRANSACTIONS_V2
-            and header.is_transactional
+            and (producer is None or not producer.batches)
         ):
             raise _out_of_order(header, "a transaction's first batch")
         if producer is None:
             return None
-        if header.producer_epoch < producer.epoch:
+        if epoch < producer.epoch:
             raise ApiError(
                 errors.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} wrote with epoch {header.producer_epoch} after {producer.epoch}",
+                f"producer {producer_id} wrote with epoch {epoch} after {producer.epoch}",
             )
         if is_client:
-            if header.producer_epoch != producer.epoch:
+            if epoch != producer.epoch:
                 if sequence != 0:
                     raise _out_of_order(header, f"the first batch after epoch {producer.epoch}")
             elif sequence != (producer.last_sequence + 1) & SEQUENCE_MASK:
-                last_sequence = last_sequence_of(header)
+                last_sequence = (sequence + delta) & SEQUENCE_MASK
                 for batch in producer.batches:
                     if batch.last_sequence == last_sequence and batch.first_sequence == sequence:
                         return batch
                 raise _out_of_order(header, f"the batch after sequence {producer.last_sequence}")
-        if producer.transaction_first_offset >= 0 and not header.is_transactional:
+        if producer.transaction_first_offset >= 0 and not is_transactional:
             raise ApiError(
                 errors.INVALID_TXN_STATE,
-                f"producer {header.producer_id} wrote outside of the transaction it has open",
+                f"producer {producer_id} wrote outside of the transaction it has open",
             )
         return None
 
     def append(self, header: BatchHeader, base_offset: int) -> None:
         """A data batch of this producer has been written at this offset."""
-        producer = self.by_id.get(header.producer_id)
+        _, _, _, _, _, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, _ = header
+        producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[header.producer_id] = Producer(header.producer_id)
-        if producer.epoch != header.producer_epoch:
-            producer.move_to_epoch(header.producer_epoch)
-        delta = header.last_offset_delta
-        producer.batches.append(
-            AppendedBatch(last_sequence_of(header), base_offset + delta, delta, header.max_timestamp)
-        )
-        producer.last_timestamp = header.max_timestamp
-        if header.is_transactional and producer.transaction_first_offset < 0:
+            producer = self.by_id[producer_id] = Producer(producer_id)
+        if producer.epoch != epoch:
+            producer.move_to_epoch(epoch)
+        last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
+        producer.batches.append(AppendedBatch(last_sequence, base_offset + delta, delta, max_timestamp))
+        producer.last_sequence = last_sequence
+        producer.last_timestamp = max_timestamp
+        if attributes & TRANSACTIONAL and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = base_offset
-            self._ongoing[base_offset] = header.producer_id
+            self._ongoing[base_offset] = producer_id
 
     # --- markers --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import NO_OFFSET, NO_TIMESTAMP
 from barnabas.storage.batch_file import INDEX, LOG, SUFFIXES, TIME_INDEX, TRANSACTION_INDEX, BatchFile
 from barnabas.storage.index import (
@@ -177,10 +178,15 @@ class Segment(BatchFile):
         if offset == self.tail_offset:
             return self.tail_position, self.size_bytes - self.tail_position
         entry_offset, position = self.offset_index.floor(offset - self.base_offset)
-        if position and not self.is_sound(position, self.base_offset + entry_offset):
-            self.rebuild_indexes()
-            position = self.offset_index.floor(offset - self.base_offset)[1]
-        return self.scan(offset, position)
+        try:
+            return self.scan(offset, position, first_offset_max=self.base_offset + entry_offset)
+        except CorruptBatch:
+            if position == 0:
+                raise
+        # It is the index that is wrong: where it pointed lies no batch, or another one than it said.
+        self.rebuild_indexes()
+        entry_offset, position = self.offset_index.floor(offset - self.base_offset)
+        return self.scan(offset, position, first_offset_max=self.base_offset + entry_offset)
 
     def read_end_offset(self) -> int:
         """The offset after the last batch, found from the last index entry: for a segment just opened."""

@@ -12,30 +12,35 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch, WireError
 from barnabas.model.ids import NO_TIMESTAMP
-from barnabas.model.settings import INT64_MAX
+from barnabas.model.settings import INT32_MAX, INT64_MAX
 from barnabas.storage.settings import TopicSettings
 from barnabas.wire.batch import (
     APPEND_TIME,
+    CHECKED_FROM,
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
     LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
-    crc_matches,
     read_header,
     seal,
 )
 from barnabas.wire.compression import Codec, decompress
-from barnabas.wire.records import check, decode_batch, encode_batch
+from barnabas.wire.record_codec import check
+from barnabas.wire.records import decode_batch, encode_batch
 from barnabas.world.disk import Buffer
 
 UNCOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024  # what one batch may hold when unpacked
 WORKER_BYTES_MIN: Final = 64 * 1024  # larger compressed batches are not unpacked on the loop
 RECORD_ERRORS_MAX: Final = 100  # how many bad records one answer names
+
+LAST_CODEC: Final = int(max(Codec))
 
 _MAGIC_POSITION: Final = 16
 _ATTRIBUTES: Final = Struct(">h")
@@ -73,7 +78,6 @@ class Rules:
     """The facts of a topic's settings that validation needs."""
 
     is_client: bool
-    is_size_limited: bool
     size_bytes_max: int
     keys_required: bool
     uses_append_time: bool
@@ -92,8 +96,7 @@ class Rules:
         }
         return cls(
             is_client=origin is Origin.CLIENT,
-            is_size_limited=origin is not Origin.RAFT,
-            size_bytes_max=settings.max_message_bytes,
+            size_bytes_max=INT32_MAX if origin is Origin.RAFT else settings.max_message_bytes,
             keys_required=settings.is_compacted,
             uses_append_time=settings.message_timestamp_type == "LogAppendTime",
             timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
@@ -120,74 +123,75 @@ def needs_worker(records: Buffer) -> bool:
 
 def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
     """The batch as it may be appended; ApiError if it may not."""
-    header = _read_only_header(records)
-    attributes = header[5]
-    if rules.is_client:
-        _check_client(header)
-    if rules.is_size_limited and len(records) > rules.size_bytes_max:
-        raise _too_large(len(records), rules)
-    if not crc_matches(records, 0, header):
-        raise ApiError(errors.CORRUPT_MESSAGE, "the batch fails its checksum")
-    codec = attributes & CODEC_MASK
-    try:
-        payload = memoryview(records)[HEADER_BYTES:]
-        facts = check(
-            decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX) if codec else payload,
-            record_count=header[12],
-            base_timestamp=header[7],
-            keys_required=rules.keys_required,
-        )
-    except CorruptBatch as error:
-        # The checksum fits, so the sender meant it this way: sending it again will not help.
-        raise ApiError(errors.INVALID_RECORD, str(error)) from error
-    if facts.keyless:
-        raise _keyless(facts.keyless)
-    if attributes & APPEND_TIME:
-        raise _producer_set_append_time(header)
-    max_timestamp = facts.max_timestamp
-    if rules.uses_append_time:
-        max_timestamp = now_ms
-    elif max_timestamp - now_ms > rules.timestamp_after_max_ms or rules.timestamp_before_max_ms != INT64_MAX:
-        _check_timestamps(records, rules, now_ms)
-    target = rules.codec
-    if not facts.is_dense or (target is not None and target != codec and not (attributes & CONTROL and not codec)):
-        return _rebuilt(records, header, rules, target if target is not None else codec, now_ms)
-    if header[8] != max_timestamp or rules.uses_append_time:
-        records = _writable(records)
-        header = _restamped(records, header, max_timestamp, uses_append_time=rules.uses_append_time)
-    append_time_ms = now_ms if rules.uses_append_time else NO_TIMESTAMP
-    return Validated(_writable(records), header, max_timestamp, append_time_ms, rules.is_client)
-
-
-def _read_only_header(records: Buffer) -> BatchHeader:
-    """The header of the batch, which must be the only one."""
-    if len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] != MAGIC:
-        raise ApiError(errors.INVALID_RECORD, f"batches have magic {MAGIC}, not {records[_MAGIC_POSITION]}")
-    if len(records) < HEADER_BYTES:
-        raise ApiError(errors.INVALID_RECORD, "there is no batch")
+    size_bytes = len(records)
+    if size_bytes < HEADER_BYTES or records[_MAGIC_POSITION] != MAGIC:
+        raise _no_batch(records)
     try:
         header = read_header(records)
     except CorruptBatch as error:
         raise ApiError(errors.CORRUPT_MESSAGE, str(error)) from error
-    size_bytes = header[1] + LENGTH_OVERHEAD
-    if size_bytes != len(records):
-        problem = "the batch is cut off" if size_bytes > len(records) else "there is more than one batch"
-        raise ApiError(errors.INVALID_RECORD, problem)
-    return header
+    if header[1] + LENGTH_OVERHEAD != size_bytes:
+        raise _not_one_batch(header, size_bytes)
+    attributes = header[5]
+    codec = attributes & CODEC_MASK
+    if rules.is_client:
+        _check_client(header)
+    if size_bytes > rules.size_bytes_max:
+        raise _too_large(size_bytes, rules)
+    view = memoryview(records)
+    if crc32c(view[CHECKED_FROM:]) != header[4]:
+        raise ApiError(errors.CORRUPT_MESSAGE, "the batch fails its checksum")
+    payload: Buffer = view[HEADER_BYTES:]
+    try:
+        if codec:
+            payload = decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX)
+        delta_max, _, is_dense, keyless = check(payload, header[12], header[7], rules.keys_required)
+    except CorruptBatch as error:
+        # The checksum fits, so the sender meant it this way: sending it again will not help.
+        raise ApiError(errors.INVALID_RECORD, str(error)) from error
+    if keyless:
+        raise _keyless(keyless)
+    if attributes & APPEND_TIME:
+        raise _producer_set_append_time(header)
+    append_time_ms = NO_TIMESTAMP
+    if rules.uses_append_time:
+        max_timestamp = append_time_ms = now_ms
+    else:
+        max_timestamp = header[7] + delta_max if header[12] else NO_TIMESTAMP
+        if max_timestamp - now_ms > rules.timestamp_after_max_ms or rules.timestamp_before_max_ms != INT64_MAX:
+            _check_timestamps(records, rules, now_ms)
+    target = codec if rules.codec is None or (attributes & CONTROL and not codec) else rules.codec
+    if target != codec or not is_dense:
+        return _rebuilt(records, header, rules, target, now_ms)
+    writable = records if isinstance(records, bytearray) else _writable(records)
+    if header[8] != max_timestamp or append_time_ms >= 0:
+        header = _restamped(writable, header, max_timestamp, uses_append_time=rules.uses_append_time)
+    return Validated(writable, header, max_timestamp, append_time_ms, rules.is_client)
+
+
+def _no_batch(records: Buffer) -> ApiError:
+    if len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] != MAGIC:
+        return ApiError(errors.INVALID_RECORD, f"batches have magic {MAGIC}, not {records[_MAGIC_POSITION]}")
+    return ApiError(errors.INVALID_RECORD, "there is no batch")
+
+
+def _not_one_batch(header: BatchHeader, size_bytes: int) -> ApiError:
+    is_cut = header.size_bytes > size_bytes
+    return ApiError(errors.INVALID_RECORD, "the batch is cut off" if is_cut else "there is more than one batch")
 
 
 def _check_client(header: BatchHeader) -> None:
-    base_offset, count, delta = header[0], header[12], header[6]
+    base_offset, _, _, _, _, attributes, delta, _, _, producer_id, _, sequence, count = header
     if base_offset != 0:
         raise ApiError(errors.INVALID_RECORD, f"a producer's batch starts at offset 0, not {base_offset}")
     if count <= 0 or delta + 1 != count:
         raise ApiError(errors.INVALID_RECORD, f"{count} records do not end at offset delta {delta}")
-    if header[5] & CONTROL:
+    if attributes & CONTROL:
         raise ApiError(errors.INVALID_RECORD, "clients do not write control records")
-    if header[9] >= 0 and header[11] < 0:
-        raise ApiError(errors.INVALID_RECORD, f"producer {header[9]} sent the sequence {header[11]}")
-    if header[5] & CODEC_MASK > Codec.ZSTD:
-        raise ApiError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {header[5] & CODEC_MASK}")
+    if producer_id >= 0 and sequence < 0:
+        raise ApiError(errors.INVALID_RECORD, f"producer {producer_id} sent the sequence {sequence}")
+    if attributes & CODEC_MASK > LAST_CODEC:
+        raise ApiError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {attributes & CODEC_MASK}")
 
 
 def _too_large(size_bytes: int, rules: Rules) -> ApiError:
@@ -243,7 +247,7 @@ def _rebuilt(records: Buffer, header: BatchHeader, rules: Rules, codec: int, now
         is_control=header.is_control,
         append_time=now_ms if rules.uses_append_time else None,
     )
-    if rules.is_size_limited and len(batch) > rules.size_bytes_max:
+    if len(batch) > rules.size_bytes_max:
         raise _too_large(len(batch), rules)
     rebuilt = read_header(batch)
     append_time_ms = now_ms if rules.uses_append_time else NO_TIMESTAMP
