@@ -21,6 +21,8 @@ from barnabas.wire.messages import request_of, response_of
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.vote import VoteRequest
+from barnabas.world.disk import DiskFailure
+from barnabas.world.memory import MemoryDisk
 from barnabas.world.real import real_world
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
@@ -431,5 +433,27 @@ def test_a_late_observer_downloads_the_snapshot_and_becomes_a_voter(tmp_path: Pa
                 await cluster.timers.sleep(5)
         await leader.wait_committed(leader.propose([b"three"], epoch=epoch))
         await cluster.stop()
+
+    play(scene())
+
+
+def test_a_failed_sync_stops_the_driver_for_good(tmp_path: Path) -> None:
+    async def scene() -> None:
+        real = real_world()
+        disk = MemoryDisk(real.clock)
+        world = World(clock=real.clock, disk=disk, entropy=real.entropy, workers=real.workers)
+        failures: list[Exception] = []
+        driver, listener = alone(tmp_path, world, on_failure=failures.append)
+        epoch = await lead(driver, listener)
+        disk.fail_next_sync(str(tmp_path))
+        offset = driver.propose([b"a"], epoch=epoch)
+        with pytest.raises((NotLeader, DiskFailure)):
+            await driver.wait_committed(offset)
+        assert isinstance(driver.failure, DiskFailure)
+        assert failures == [driver.failure]
+        assert listener.records == []
+        with pytest.raises(NotLeader):
+            driver.propose([b"b"], epoch=epoch)
+        await driver.stop()
 
     play(scene())
