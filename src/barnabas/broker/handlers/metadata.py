@@ -3,7 +3,8 @@
 Versions: 0–13.
 Behaviour: null topics means all (v1+; v0 says so with an empty list), an empty list means none. An unknown topic is
 made if the client and ``auto.create.topics.enable`` allow it; until its leader is known here the answer says so and
-the client asks again. Brokers are listed under the listener that the request came in on.
+the client asks again. Brokers are listed under the listener that the request came in on. Topics are named by id from
+version 12 on; before it, a request that names one so is refused as INVALID_REQUEST, topic by topic.
 Differs from Kafka: nothing known.
 """
 
@@ -24,10 +25,12 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 Row: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionRow: TypeAlias = MetadataResponse.MetadataResponsePartition
 
-TOPIC_IDS_SINCE: Final = 10
+TOPIC_IDS_SINCE: Final = 12  # 10 and 11 have the field, but Kafka never understood it there
 
 
 def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    if request.version < TOPIC_IDS_SINCE and _is_by_id(message):
+        return _refused(message)
     missing = _missing(request, message)
     if missing:
         return _create_and_answer(request, message, missing)
@@ -36,6 +39,16 @@ def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Cor
 
 async def _create_and_answer(request: Request, message: MetadataRequest, missing: list[str]) -> MetadataResponse:
     return _answer(request, message, await create_missing(request.broker, missing))
+
+
+def _is_by_id(message: MetadataRequest) -> bool:
+    return any(topic.name is None or topic.topic_id != ZERO_UUID for topic in message.topics or ())
+
+
+def _refused(message: MetadataRequest) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[Row(error_code=errors.INVALID_REQUEST.code, name=topic.name or "") for topic in message.topics or ()]
+    )
 
 
 def _missing(request: Request, message: MetadataRequest) -> list[str]:

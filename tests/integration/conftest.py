@@ -1,0 +1,56 @@
+"""What the tests over real sockets share: one broker for a module, a connection for a test, and its conscience.
+
+A test that makes a handler fail, or leaves a task with an exception behind, fails itself, whatever the client saw.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# The clients beside this file are not installed anywhere.
+sys.path[:0] = [str(Path(__file__).parent)]
+
+from barnabas.testing import Broker
+from talk import Talk
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def shared_broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def talk(shared_broker: Broker) -> Iterator[Talk]:
+    with Talk(shared_broker.bootstrap_servers) as connection:
+        yield connection
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Topic names that no other test has."""
+    return lambda: f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def name(new_name: Callable[[], str]) -> str:
+    return new_name()
+
+
+@pytest.fixture(autouse=True)
+def _no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.WARNING, logger="barnabas")
+    yield
+    for when in ("setup", "call"):
+        for record in caplog.get_records(when):  # type: ignore[arg-type]
+            text = f"{record.getMessage()}\n{record.exc_text or ''}"
+            assert "handler failed" not in text, text
+            assert record.name != "asyncio", text
