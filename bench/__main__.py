@@ -1,4 +1,4 @@
-"""The command line of the harness: `python -m bench quick|full|ground|list`.
+"""The command line of the harness: `python -m bench quick|full|ground|path|list`.
 
 It picks peers and workloads, runs them, prints the table and writes the CSV file; nothing is decided here.
 """
@@ -15,6 +15,7 @@ from tools.cache import cache_directory
 
 from bench.ground import print_ground
 from bench.machine import describe
+from bench.path import print_path
 from bench.peers import PEERS
 from bench.report import number, table, write_csv
 from bench.run import Row, run_rounds
@@ -28,6 +29,9 @@ def main() -> int:
             print(f"{workload.name:24} {'quick' if workload.in_quick else '':6} {workload.factor}")
         return 0
     print(describe(), flush=True)
+    if options.what == "path":
+        print_path()
+        return 0
     if options.what == "ground":
         return 0 if print_ground() else 1
     pace = PACES[options.what]
@@ -45,7 +49,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Apache Kafka and Barnabas, side by side.")
-    parser.add_argument("what", choices=[*PACES, "ground", "list"])
+    parser.add_argument("what", choices=[*PACES, "ground", "path", "list"])
     parser.add_argument("--peers", default="kafka,barnabas", help=f"in this order, of: {', '.join(PEERS)}")
     parser.add_argument("--rows", default="", help="only workloads whose name holds one of these, separated by commas")
     parser.add_argument("--rounds", type=int, default=0, help="how many pairs")

@@ -83,7 +83,6 @@ class Node:
         replicas = Replicas(
             broker_id=self.settings.node_id,
             store=self._store,
-            clock=self.world.clock,
             settings_of=lambda image, topic: topic_settings(image, topic, self.services.settings),
         )
         self.services = self._services(controller, replicas)

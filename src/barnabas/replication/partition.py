@@ -16,18 +16,16 @@ from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
 from barnabas.replication.pending import Acknowledgements, Readers
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
-from barnabas.world.clock import Clock
 
 
 class Partition:
     """What this broker knows of one partition it holds a replica of."""
 
-    def __init__(self, *, broker_id: int, log: PartitionLog, topic_id: Uuid, clock: Clock, image: PartitionImage):
+    def __init__(self, *, broker_id: int, log: PartitionLog, topic_id: Uuid, image: PartitionImage):
         self.broker_id = broker_id
         self.log = log
         self.id: TopicPartition = log.partition
         self.topic_id = topic_id
-        self._clock = clock
         self.acknowledgements = Acknowledgements()
         self.readers = Readers()
         self.is_leader = False
@@ -68,7 +66,7 @@ class Partition:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    def append(self, validated: Validated, *, is_waiting_for_all: bool) -> Appended:
+    def append(self, validated: Validated, *, is_waiting_for_all: bool, now_ms: int) -> Appended:
         """Write one batch as the leader. It counts as acknowledged when the high watermark has passed it."""
         if not self.is_leader:
             raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
@@ -76,7 +74,6 @@ class Partition:
             raise ApiError(errors.NOT_ENOUGH_REPLICAS)
         if self.acknowledgements.is_full:
             raise ApiError(errors.REQUEST_TIMED_OUT, "too many acknowledgements are waiting for this partition")
-        now_ms = self._clock.wall_ms()
         appended = self.log.append_as_leader(validated, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if self._must_flush or self.log.is_flush_due(now_ms):
             self._start_flush()

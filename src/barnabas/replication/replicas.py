@@ -22,7 +22,6 @@ from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
-from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure
 
 log = logger("replicas")
@@ -33,11 +32,10 @@ SettingsOf = Callable[[ClusterImage, str], TopicSettings]
 
 
 class Replicas:
-    def __init__(self, *, broker_id: int, store: LogStore, clock: Clock, settings_of: SettingsOf) -> None:
+    def __init__(self, *, broker_id: int, store: LogStore, settings_of: SettingsOf) -> None:
         self.broker_id = broker_id
         self.image: ClusterImage = EMPTY
         self._store = store
-        self._clock = clock
         self._settings_of = settings_of
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[Uuid, int], Partition] = {}
@@ -158,7 +156,7 @@ class Replicas:
         except DiskFailure as failure:
             log.error("partition has no disk", partition=key, reason=failure)
             return
-        partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, clock=self._clock, image=state)
+        partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state)
         self._partitions[name, index] = partition
         self._by_id[topic_id, index] = partition
 

@@ -85,7 +85,7 @@ def _append_all(request: Request, message: ProduceRequest, checked: Checked) -> 
                 if data.records is None:
                     raise ApiError(errors.INVALID_RECORD, "the request holds no batch for this partition")
                 validated = found or validate(data.records, partition.rules, now_ms=now_ms)
-                appended = partition.append(validated, is_waiting_for_all=message.acks == ACKS_ALL)
+                appended = partition.append(validated, is_waiting_for_all=message.acks == ACKS_ALL, now_ms=now_ms)
             except (ApiError, DiskFailure) as error:
                 is_failed = True
                 _fail(request, row, partition, error, response)
