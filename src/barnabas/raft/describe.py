@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.raft.leading import OBSERVER_SESSION_MS
 from barnabas.raft.machine import RaftMachine
 from barnabas.raft.roles import Leader, Replica
 from barnabas.raft.voters import ReplicaKey, Voter
@@ -45,7 +46,11 @@ def describe(machine: RaftMachine, *, wall_ms: int, monotonic_ms: int) -> Quorum
         return ReplicaDescription(key, replica.end_offset, wall(replica.last_fetch_ms), wall(replica.last_caught_up_ms))
 
     voter_set = machine.log.voters
-    observers = sorted(key for key in replicas if not voter_set.is_voter(key))
+    observers = sorted(
+        key
+        for key, replica in replicas.items()
+        if not voter_set.is_voter(key) and monotonic_ms - replica.last_fetch_ms < OBSERVER_SESSION_MS
+    )
     return QuorumDescription(
         is_leader=isinstance(role, Leader),
         leader_id=machine.leader_id,

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from types import TracebackType
 from typing import Any, Final
 
 from barnabas.model import errors
@@ -19,6 +20,7 @@ from barnabas.observe.log import logger
 from barnabas.raft import events, messages
 from barnabas.raft.delivery import Delivery, LeaderAndEpoch
 from barnabas.raft.events import Effect, Event, QuorumState
+from barnabas.raft.leading import NotLeader
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.machine import RaftMachine
 from barnabas.raft.metadata_log import MetadataLog
@@ -34,9 +36,27 @@ from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
 CLEANING_PERIOD_MS: Final = 60_000
+PATIENCE_FACTOR: Final = 2  # in request time-outs
 WRITES: Final = "raft-write"  # tasks of this name are waited for, not cancelled
 
 log = logger("raft")
+
+
+class Guard:
+    """Whatever goes wrong inside is ours: a replica that is half-way through a step must not take another."""
+
+    def __init__(self, fail: Callable[[Exception], None]) -> None:
+        self._fail = fail
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Records that were refused have changed nothing.
+        if isinstance(error, Exception) and not isinstance(error, NotLeader):
+            self._fail(error)
 
 
 class Engine:
@@ -76,6 +96,7 @@ class Engine:
         self._timer: Timer | None = None
         self._cleaning: Timer | None = timers.after(CLEANING_PERIOD_MS, self._clean_later)
         self._stoppable = asyncio.Event()
+        self._guard = Guard(self.fail)
 
     async def ask(self, request: messages.Request, *, size_bytes_max: int) -> messages.Response:
         """The machine's answer to a request, with at most so many bytes of records in it."""
@@ -112,11 +133,12 @@ class Engine:
     def step(self, event: Event) -> None:
         if not self.is_running:
             return
-        self._effects += self.machine.step(event, self._world.clock.monotonic_ms())
-        self._perform()
-        if self.machine.may_stop:
-            self._stoppable.set()
-        self._arm()
+        with self._guard:
+            self._effects += self.machine.step(event, self._world.clock.monotonic_ms())
+            self._perform()
+            if self.machine.may_stop:
+                self._stoppable.set()
+            self._arm()
 
     def _perform(self) -> None:
         """Perform what is ordered, up to a state that has to be written first; then go on after it."""
@@ -172,7 +194,9 @@ class Engine:
     async def _send_and_wait(self, effect: events.Send) -> None:
         response = None
         try:
-            answer = await self._peers.send(effect.peer_id, request_to_wire(effect.request, self._cluster_id))
+            # The machine gives up by itself after the time-out; this ends the task of a peer that is silent for ever.
+            async with asyncio.timeout(PATIENCE_FACTOR * self._settings.request_timeout_ms / 1000):
+                answer = await self._peers.send(effect.peer_id, request_to_wire(effect.request, self._cluster_id))
             response = response_of_wire(answer, self._listener_name)
         except (BarnabasError, OSError, TimeoutError) as error:
             log.debug("peer_failed", peer=effect.peer_id, request=type(effect.request).__name__, error=error)

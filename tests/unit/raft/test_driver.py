@@ -457,3 +457,20 @@ def test_a_failed_sync_stops_the_driver_for_good(tmp_path: Path) -> None:
         await driver.stop()
 
     play(scene())
+
+
+def test_a_listener_that_breaks_stops_the_driver(tmp_path: Path) -> None:
+    async def scene() -> None:
+        driver, listener = alone(tmp_path, real_world())
+        epoch = await lead(driver, listener)
+
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError
+
+        listener.on_commit = broken  # type: ignore[assignment]
+        with pytest.raises(NotLeader):
+            await driver.wait_committed(driver.propose([b"a"], epoch=epoch))
+        assert isinstance(driver.failure, ZeroDivisionError)
+        await driver.stop()
+
+    play(scene())
