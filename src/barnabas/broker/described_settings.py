@@ -58,7 +58,7 @@ def describe_topic(
             chain.append(Synonym(setting.name, own[setting.name], Source.TOPIC))
         for name in setting.synonyms:
             chain += _sources(image, BROKER_SETTINGS[name], settings)
-        if not setting.synonyms:
+        if not chain or chain[-1].source is not Source.DEFAULT:
             chain.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
         yield Described(setting, False, _hidden(setting, chain))
 
