@@ -7,15 +7,17 @@ one. What fails is never tried again: the log's directory goes offline. Only the
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
 from barnabas.storage.segment import Segment
-from barnabas.world.disk import DiskFailure, FileClosed, replace
+from barnabas.world.disk import DiskFailure, FileClosed
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
+
+TEMPORARY: Final = ".tmp"
 
 
 class Flushing:
@@ -108,11 +110,13 @@ class Flushing:
         target = self._log.end_offset if with_active else self._log.segments.active.base_offset
         self._ceiling = target
         was_dirty, self.is_dirty = self.is_dirty, self.is_dirty and not with_active
-        directories, self.changed_directories = self.changed_directories, set()
         is_done = False
+        directories: set[str] = set()
         try:
             await self._sync_segments(with_active=with_active)
             await self._sync_state()
+            # Last, so that every name the files above got is covered.
+            directories, self.changed_directories = self.changed_directories, set()
             for directory in sorted(directories):
                 await self._log.disk.sync_directory(directory)
             is_done = True
@@ -150,13 +154,26 @@ class Flushing:
             log.epochs.is_dirty = False
             is_done = False
             try:
-                await replace(log.disk, f"{log.directory}/{LEADER_EPOCH_FILE}", log.epochs.encode())
+                await self._write_epochs()
                 is_done = True
             finally:
                 log.epochs.is_dirty |= not is_done
         while log.snapshots.unsynced:
             await self._sync_file(log.snapshots.unsynced[-1])
             log.snapshots.unsynced.pop()
+
+    async def _write_epochs(self) -> None:
+        """As ``replace`` does it, but the directory is synced together with what else has changed in it."""
+        path = f"{self._log.directory}/{LEADER_EPOCH_FILE}"
+        self._log.disk.remove(path + TEMPORARY)
+        file = self._log.disk.open(path + TEMPORARY, create=True)
+        try:
+            file.append(self._log.epochs.encode())
+            await file.sync()
+        finally:
+            file.close()
+        self._log.disk.rename(path + TEMPORARY, path)
+        self.changed_directories.add(self._log.directory)
 
     async def _sync_file(self, path: str) -> None:
         """Sync a file that nobody appends to; it may have been dropped meanwhile."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
@@ -19,6 +20,8 @@ from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import DiskFailure
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
+
+CLOSING_LOGS_MAX: Final = 32  # at once: the device joins their syncs
 
 OnOffline = Callable[[str, DiskFailure], None]
 
@@ -163,8 +166,8 @@ class LogStore:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        for log in list(self._logs.values()):
-            await self._close(log, clean=clean)
+        gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
+        await asyncio.gather(*[self._close(log, gate, clean=clean) for log in list(self._logs.values())])
         for directory in list(self._directories):
             if clean:
                 await self._checkpoint(directory)
@@ -175,14 +178,15 @@ class LogStore:
                     self._take_offline(directory.path, error)
         self._release()
 
-    async def _close(self, log: PartitionLog, *, clean: bool) -> None:
+    async def _close(self, log: PartitionLog, gate: asyncio.Semaphore, *, clean: bool) -> None:
         if not clean:
             self._open_segments.close(log.segments.all())
             return
-        try:
-            await log.close()
-        except DiskFailure as error:
-            log.fail(error, is_final=True)
+        async with gate:
+            try:
+                await log.close()
+            except DiskFailure as error:
+                log.fail(error, is_final=True)
 
     def _release(self) -> None:
         for directory in self._directories:
