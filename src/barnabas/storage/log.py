@@ -19,11 +19,11 @@ from barnabas.storage.identity import PARTITION_METADATA_FILE, read_partition_me
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.reading import LogRead, LogReader
 from barnabas.storage.recovery import Loaded, load
-from barnabas.storage.replay import marker_of, take_over
+from barnabas.storage.replay import aborted_of, marker_of, take_over
 from barnabas.storage.segment import Segment
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.timestamps import TimestampedOffset
-from barnabas.storage.transactions import AbortedTransaction, overlapping
+from barnabas.storage.transactions import AbortedRange, AbortedTransaction, overlapping
 from barnabas.storage.validate import Validated
 from barnabas.wire.batch import CONTROL, BatchHeader, assign
 from barnabas.world.disk import Buffer, DiskFailure, DiskFull
@@ -316,11 +316,14 @@ class PartitionLog:
         """What a reader of [start, end) must know to leave out aborted records."""
         found: list[AbortedTransaction] = []
         for segment in self.segments.from_offset(start):
-            aborted, is_complete = overlapping(segment.aborted, start, end)
+            aborted, is_complete = overlapping(self.aborted_of(segment), start, end)
             found += aborted
             if is_complete:
                 break
         return found
+
+    def aborted_of(self, segment: Segment) -> list[AbortedRange]:
+        return aborted_of(segment, self.snapshots, self.segments, start=self.log_start_offset)
 
     # --- offsets that move ----------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ snapshot and reads the headers of what was written after it.
 
 from __future__ import annotations
 
+from barnabas.storage.index import CorruptIndex
 from barnabas.storage.producer_snapshot import ProducerSnapshots
 from barnabas.storage.producers import Producers
 from barnabas.storage.segment import Segment
@@ -39,6 +40,10 @@ def rebuild(producers: Producers, snapshots: ProducerSnapshots, segments: Segmen
     """Make the producers' table what it was when the log ended at ``end``; the log starts at ``start``."""
     snapshots.keep_between(start, end)
     producers.clear()
+    _restore(producers, snapshots, segments, start=start, end=end)
+
+
+def _restore(producers: Producers, snapshots: ProducerSnapshots, segments: Segments, *, start: int, end: int) -> None:
     loaded = snapshots.load(offset_max=end)
     covered = start
     if loaded is not None:
@@ -52,6 +57,21 @@ def rebuild(producers: Producers, snapshots: ProducerSnapshots, segments: Segmen
         found = segment.locate(covered)
         if found is not None:
             replay_segment(producers, segment, position=found[0], end=end)
+
+
+def aborted_of(segment: Segment, snapshots: ProducerSnapshots, segments: Segments, *, start: int) -> list[AbortedRange]:
+    """The aborted transactions of a segment; if its index makes no sense, as its batches tell them."""
+    try:
+        return segment.aborted
+    except CorruptIndex:
+        producers = Producers()
+        _restore(producers, snapshots, segments, start=start, end=segment.base_offset)
+        segment.reset_aborted()
+        for at, header in segment.headers():
+            if header.producer_id >= 0:
+                batch = segment.read_batch(at, header.size_bytes) if header.is_control else b""
+                take_over(producers, header, marker_of(batch, 0, header), header.base_offset, segment)
+        return segment.aborted
 
 
 def replay_segment(producers: Producers, segment: Segment, *, position: int, end: int) -> None:

@@ -29,6 +29,7 @@ def truncate_to(log: PartitionLog, offset: int) -> None:
     index = log.segments.floor_index(offset)
     if index + 1 < len(log.segments):
         _discard(log, log.segments.drop_from(index + 1))
+    log.aborted_of(log.segments.active)
     log.segments.active.truncate(offset)
     log.end_offset = offset
     log.log_start_offset = min(log.log_start_offset, offset)

@@ -301,6 +301,23 @@ def test_aborted_transactions_are_told_to_readers_of_their_range(small: Machine)
     assert small.log.aborted_transactions(0, small.log.end_offset) == aborted
 
 
+def test_a_garbage_index_of_aborted_transactions_is_rebuilt(small: Machine) -> None:
+    for number in range(12):
+        transactional(small, 1, number, b"%d" % number)
+        small.end_transaction(1, is_abort=True)
+    aborted = small.log.aborted_transactions(0, small.log.end_offset)
+    small.restart()
+    for name in small.names(".txnindex"):
+        small.overwrite(name, b"garbage")
+    assert len(small.names(".txnindex")) > 2
+    assert small.log.aborted_transactions(0, small.log.end_offset) == aborted
+    for name in small.names(".txnindex"):
+        small.overwrite(name, b"garbage")
+    small.reopen(was_clean=True)
+    small.log.truncate_to(10)
+    assert small.log.aborted_transactions(0, 10) == aborted[:5]
+
+
 def test_a_transaction_survives_a_restart(machine: Machine) -> None:
     transactional(machine, 1, 0, b"a")
     for start in (machine.restart, machine.reopen):
