@@ -10,26 +10,33 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from talk import Talk
+
+    from barnabas.testing import Broker
+
 # The clients beside this file are not installed anywhere.
 sys.path[:0] = [str(Path(__file__).parent)]
-
-from barnabas.testing import Broker
-from talk import Talk
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def shared_broker() -> Iterator[Broker]:
+    from barnabas.testing import Broker
+
     with Broker() as running:
         yield running
 
 
 @pytest.fixture
 def talk(shared_broker: Broker) -> Iterator[Talk]:
+    from talk import Talk
+
     with Talk(shared_broker.bootstrap_servers) as connection:
         yield connection
 

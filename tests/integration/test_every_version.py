@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from talk import Talk, batch
 
 from barnabas.broker.routes import ROUTES, Route
 from barnabas.model.ids import METADATA_TOPIC, Uuid
@@ -17,7 +18,6 @@ from barnabas.testing import Broker
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
 from barnabas.wire.schema import Array, Fixed, Nested
-from talk import Talk, batch
 
 TOPIC = "every-version"
 VERSIONS = [(route, version) for route in ROUTES.values() for version in route.versions]

@@ -18,7 +18,7 @@ from barnabas.observe.log import logger
 from barnabas.transport.connection import Answer, Connection, Later, Parts
 from barnabas.wire.api import ApiKey
 from barnabas.wire.frame import decode_request_header
-from barnabas.wire.message import Message, decode
+from barnabas.wire.message import Message, Unencodable, decode
 
 log = logger("dispatch")
 
@@ -45,7 +45,7 @@ class Dispatcher:
             if isinstance(answer, Message):
                 return request.encode(answer)
         except ApiError as error:
-            return request.encode(_refusal(route, error))
+            return _refused(route, request, message, error)
         except Malformed:
             raise
         except Exception as error:
@@ -54,10 +54,10 @@ class Dispatcher:
             return answer.future
         if answer is None:
             return None
-        return self._finish(request, route, answer)
+        return self._finish(request, route, message, answer)
 
     async def _finish(
-        self, request: Request, route: Route, answer: Coroutine[Any, Any, Message | Deferred | None]
+        self, request: Request, route: Route, message: Message, answer: Coroutine[Any, Any, Message | Deferred | None]
     ) -> Parts | Later | None:
         try:
             response = await answer
@@ -65,7 +65,7 @@ class Dispatcher:
                 return response.future
             return None if response is None else request.encode(response)
         except ApiError as error:
-            return request.encode(_refusal(route, error))
+            return _refused(route, request, message, error)
         except Malformed:
             raise
         except Exception as error:
@@ -78,12 +78,21 @@ def _broken(route: Route, request: Request, error: Exception) -> Malformed:
     return Malformed(f"{route.name} failed: {error}")
 
 
-def _refusal(route: Route, error: ApiError) -> Message:
-    """The API's answer with one error for all of it; an API that has no place for one closes the connection."""
-    response = route.response()
-    if not hasattr(response, "error_code"):
-        raise Malformed(f"{route.name}: {error}") from error
-    response.error_code = error.error.code
-    if hasattr(response, "error_message"):
-        response.error_message = error.message
-    return response
+def _refused(route: Route, request: Request, message: Message, error: ApiError) -> Parts:
+    """The API's answer with one error for all of it.
+
+    Where an API has no place for that, its module has ``refuse``, which says it of every row of the request.
+    """
+    if hasattr(route.module, "refuse"):
+        response: Message = route.module.refuse(message, error)
+    else:
+        response = route.response()
+        if not hasattr(response, "error_code"):
+            raise Malformed(f"{route.name}: {error}") from error
+        response.error_code = error.error.code
+        if hasattr(response, "error_message"):
+            response.error_message = error.message
+    try:
+        return request.encode(response)
+    except Unencodable as failure:
+        raise _broken(route, request, failure) from error

@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from barnabas.broker import controller_requests
 from barnabas.broker.request import Request
+from barnabas.model.errors import ApiError
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 async def handle(request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
     return await controller_requests.create_topics(request.broker, message)
+
+
+def refuse(message: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    row = CreateTopicsResponse.CreatableTopicResult
+    return CreateTopicsResponse(
+        topics=[
+            row(name=topic.name, error_code=error.error.code, error_message=error.message) for topic in message.topics
+        ]
+    )

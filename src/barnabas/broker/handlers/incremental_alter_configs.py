@@ -10,6 +10,7 @@ from __future__ import annotations
 from barnabas.broker.controller_requests import submit
 from barnabas.broker.request import Request
 from barnabas.metadata.controller import incremental_alter_configs
+from barnabas.model.errors import ApiError
 from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -18,3 +19,17 @@ from barnabas.wire.messages.incremental_alter_configs import (
 
 async def handle(request: Request, message: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     return await submit(request.broker, lambda image, facts: incremental_alter_configs(image, message, facts))
+
+
+def refuse(message: IncrementalAlterConfigsRequest, error: ApiError) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                error_code=error.error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in message.resources
+        ]
+    )
