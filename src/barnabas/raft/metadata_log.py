@@ -67,7 +67,8 @@ class MetadataLog:
             _log_settings(settings),
             topic_id=METADATA_TOPIC_ID,
             log_start_offset=snapshots[0].offset if snapshots else 0,
-            recovery_point=0,
+            # Before a snapshot is finished, the log below it is synced.
+            recovery_point=snapshots[-1].offset if snapshots else 0,
             was_clean=False,
         )
         # A snapshot that was dropped may be back after a crash; the records after it are not.
@@ -98,15 +99,15 @@ class MetadataLog:
         return self.snapshots[-1] if self.snapshots else None
 
     def view(self) -> LogView:
-        """The facts of what is on the disk, all of which is durable now."""
+        """The facts of what is on the disk, all of which is durable now. Records are read from the last snapshot on."""
         view = LogView()
         if self.snapshots:
-            first = self.snapshots[0]
-            reader = self.open_snapshot(first)
-            try:
-                view.restart_at(first, reader.voter_set, reader.kraft_version)
-            finally:
-                reader.close()
+            last = self.snapshots[-1]
+            reader = self.open_snapshot(last)
+            reader.close()
+            view.restart_at(last, reader.voter_set, reader.kraft_version)
+            view.start_offset, view.earliest_snapshot = self.start_offset, self.snapshots[0]
+            view.epochs = [(epoch, start) for epoch, start in self._log.epochs.entries() if start < last.offset]
         offset = view.end_offset
         while offset < self._log.end_offset:
             chunk = self.read(offset, end_offset=self._log.end_offset, size_bytes_max=CHUNK_BYTES)
@@ -178,6 +179,7 @@ class MetadataLog:
     async def create_snapshot(
         self, view: LogView, snapshot: OffsetAndEpoch, append_time_ms: int, records: Iterable[bytes]
     ) -> None:
+        await self._log.flush()
         part = PartialSnapshot(self._disk, self.directory, snapshot)
         await write_snapshot(
             part,
@@ -188,6 +190,8 @@ class MetadataLog:
             voter_set=view.voter_sets.at(snapshot.offset - 1),
         )
         self.snapshots = sorted({*self.snapshots, snapshot})
+        # The next start looks only at segments that end after the snapshot; and only whole segments can be dropped.
+        self._log.roll(self._world.clock.wall_ms())
 
     def begin_download(self, snapshot: OffsetAndEpoch) -> None:
         if self._download is not None:
