@@ -45,7 +45,7 @@ MACHINES = (
     "metadata/controller",
     "coordinator/",
 )
-DRIVERS = {"coordinator/runtime.py"}
+DRIVERS = {"coordinator/runtime.py", "coordinator/shard_runner.py"}
 
 
 def modules() -> list[Path]:

@@ -1,1 +1,1 @@
-"""Coordinators: groups and transactions as pure machines, and the runtime that runs them on their topics' partitions."""
+"""Coordinators: groups and transactions as pure machines, and the runtime that runs them on their partitions."""

@@ -29,6 +29,8 @@ log = logger("replicas")
 PARTITIONS_PER_TURN_MAX: Final = 8  # new partitions made before the loop serves others
 
 SettingsOf = Callable[[ClusterImage, str], TopicSettings]
+OnLeadership = Callable[[Partition, bool], None]
+OnImage = Callable[[MetadataChanges, ClusterImage], None]
 
 
 class Replicas:
@@ -42,6 +44,8 @@ class Replicas:
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._leadership_callbacks: list[OnLeadership] = []
+        self._image_callbacks: list[OnImage] = []
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -73,6 +77,31 @@ class Replicas:
     def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
         return self._by_id.get((topic_id, index)) or self._partitions.get((topic, index))
 
+    # --- telling others -------------------------------------------------------------------------------------------
+
+    def on_leadership(self, callback: OnLeadership) -> Callable[[], None]:
+        """Call back whenever this broker begins or ends to lead a partition; the answer takes the callback off."""
+        self._leadership_callbacks.append(callback)
+        for partition in self:
+            if partition.is_leader:
+                callback(partition, True)
+        return lambda: self._leadership_callbacks.remove(callback)
+
+    def on_image_in_force(self, callback: OnImage) -> Callable[[], None]:
+        """Call back with every picture once its partitions are here; the answer takes the callback off."""
+        self._image_callbacks.append(callback)
+        return lambda: self._image_callbacks.remove(callback)
+
+    def _tell_leadership(self, partition: Partition, was_leader: bool) -> None:
+        if partition.is_leader != was_leader:
+            for callback in tuple(self._leadership_callbacks):
+                callback(partition, partition.is_leader)
+
+    def _leave(self, partition: Partition) -> None:
+        was_leader = partition.is_leader
+        partition.leave()
+        self._tell_leadership(partition, was_leader)
+
     # --- following the metadata -----------------------------------------------------------------------------------
 
     def on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
@@ -92,7 +121,7 @@ class Replicas:
         if self._task is not None:
             await self._task
         for partition in self:
-            partition.leave()
+            self._leave(partition)
 
     async def _follow(self) -> None:
         try:
@@ -100,6 +129,8 @@ class Replicas:
                 changes, image = self._news.popleft()
                 await self._apply(changes, image)
                 self.image = image
+                for callback in tuple(self._image_callbacks):
+                    callback(changes, image)
                 self._wake(image.offset)
         finally:
             self._task = None
@@ -124,7 +155,9 @@ class Replicas:
                 if partition is not None:
                     await self._remove(topic.name, topic.id, key.partition)
             elif partition is not None:
+                was_leader = partition.is_leader
                 partition.apply(state)
+                self._tell_leadership(partition, was_leader)
             else:
                 await self._add(image, topic.name, topic.id, key.partition, state)
                 made += 1
@@ -159,6 +192,7 @@ class Replicas:
         partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state)
         self._partitions[name, index] = partition
         self._by_id[topic_id, index] = partition
+        self._tell_leadership(partition, False)
 
     async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:
         partition = self._by_id.pop((topic_id, index), None)
@@ -166,7 +200,7 @@ class Replicas:
             return
         if self._partitions.get((name, index)) is partition:
             del self._partitions[name, index]
-        partition.leave()
+        self._leave(partition)
         try:
             await self._store.delete(partition.id)
         except DiskFailure as failure:
@@ -178,4 +212,4 @@ class Replicas:
             if partition.log.directory.startswith(directory + "/"):
                 del self._partitions[key]
                 self._by_id.pop((partition.topic_id, key[1]), None)
-                partition.leave()
+                self._leave(partition)

@@ -1,0 +1,67 @@
+"""A coordinator's log, read from its start in slices small enough that replaying one does not hold up the broker.
+
+Only whole batches are handed out, in order. The runtime reads a shard's partition with this before it serves; what the
+batches mean is the shard's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from barnabas.model.errors import CorruptBatch
+from barnabas.storage.log import PartitionLog
+from barnabas.wire.batch import HEADER_BYTES, BatchHeader, crc_matches, iterate, read_header
+from barnabas.world.disk import CHUNK_BYTES_MAX, FileClosed, FileSlice
+
+SLICE_BYTES: Final = 64 * 1024
+READS_REPEATED_MAX: Final = 100  # how often a segment may be replaced under us before something must be wrong
+
+Batches = list[tuple[int, BatchHeader]]
+
+
+async def slices(log: PartitionLog) -> AsyncIterator[tuple[bytes, Batches]]:
+    """Bytes and the batches in them (position and header), up to the log's end as it is when that is reached."""
+    offset, repeated = log.log_start_offset, 0
+    while offset < log.end_offset:
+        offset = max(offset, log.log_start_offset)
+        found = log.read(offset, size_bytes_max=SLICE_BYTES, end_offset_max=log.end_offset, at_least_one=True)
+        if found.records is None:
+            return  # compaction has removed everything from here on
+        try:
+            data = await load(found.records)
+        except FileClosed:
+            # The cleaner has put another segment in this one's place: the offset is still right.
+            repeated += 1
+            if repeated > READS_REPEATED_MAX:
+                raise
+            continue
+        batches = list(iterate(data))
+        if not batches:
+            raise CorruptBatch(f"{log.partition}: no whole batch at offset {offset}")
+        for position, header in batches:
+            if not crc_matches(data, position, header):
+                raise CorruptBatch(f"{log.partition}: the batch at offset {header.base_offset} fails its checksum")
+        yield data, [batch for batch in batches if batch[1].last_offset >= offset]
+        offset, repeated = batches[-1][1].next_offset, 0
+
+
+async def load(piece: FileSlice) -> bytes:
+    """The bytes of a slice and, if its first batch reaches beyond it, the rest of that batch."""
+    data = bytearray()
+    await _read_into(data, piece, piece.size_bytes)
+    if len(data) >= HEADER_BYTES:
+        await _read_into(data, piece, read_header(data).size_bytes)
+    return bytes(data)
+
+
+async def _read_into(data: bytearray, piece: FileSlice, size_bytes: int) -> None:
+    while len(data) < size_bytes:
+        position, left = piece.position + len(data), min(size_bytes - len(data), CHUNK_BYTES_MAX)
+        view = piece.file.view(position, left)
+        if view is None:
+            view = await piece.file.load(position, left)
+        if not view:
+            return
+        data += view
+        piece.file.release(view)

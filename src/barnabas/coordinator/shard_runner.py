@@ -1,0 +1,302 @@
+"""The life of one shard on one partition: loaded by replay, asked, and dropped when anything it relies on is gone.
+
+What a step decides is appended as one batch and replayed at once; whoever waits for an answer gets it when the high
+watermark has passed everything decided so far. If a write fails, or the machine itself breaks, the shard is thrown
+away and loaded again from what is really in the log. Only :mod:`barnabas.coordinator.runtime` makes these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple
+
+from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, Shard
+from barnabas.coordinator.log_slices import Batches, slices
+from barnabas.coordinator.shard_timers import ShardTimers
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, Malformed, WireError
+from barnabas.observe.log import logger
+from barnabas.replication.partition import Partition
+from barnabas.storage.transactions import read_marker
+from barnabas.storage.validate import Origin, Rules, validate
+from barnabas.wire.batch import BatchHeader
+from barnabas.wire.records import decode_batch, encode_batch
+from barnabas.world.clock import Clock
+from barnabas.world.disk import DiskFailure, FileClosed
+from barnabas.world.timers import Timers
+
+log = logger("coordinator")
+
+NO_REQUEST: Final = -1  # the id of what nobody waits for
+REQUESTS_WAITING_MAX: Final = 100_000  # per shard; a join may wait for minutes, so there can be many
+STEPS_UNCOMMITTED_MAX: Final = 10_000  # steps that wait for the high watermark before the shard asks for patience
+
+# What clients are told when a write fails: come back later, look for another coordinator, or do not try that again.
+_AS_COORDINATORS_SAY: Final[dict[WireError, WireError]] = {
+    errors.NOT_LEADER_OR_FOLLOWER: errors.NOT_COORDINATOR,
+    errors.KAFKA_STORAGE_ERROR: errors.NOT_COORDINATOR,
+    errors.UNKNOWN_TOPIC_OR_PARTITION: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.NOT_ENOUGH_REPLICAS: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.REQUEST_TIMED_OUT: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.MESSAGE_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
+    errors.RECORD_LIST_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
+}
+
+
+class State(enum.Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"  # the log cannot be read: another replica may do better
+    CLOSED = "closed"
+
+
+class _Step(NamedTuple):
+    """What is released when the log is committed up to an offset."""
+
+    required_offset: int
+    answers: list[Answer]
+    sends: list[Any]
+
+
+class ShardRunner:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        timers: Timers,
+        clock: Clock,
+        now_ms: Callable[[], int],
+        make_shard: Callable[[], Shard],
+        perform: Callable[[Any], None],
+    ) -> None:
+        self._partition = partition
+        self._now_ms = now_ms
+        self._make_shard = make_shard
+        self._perform = perform
+        self._timers = ShardTimers(timers, clock, self._on_timer)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._steps: deque[_Step] = deque()
+        self._request_count = 0
+        self.loading_task: asyncio.Task[None] | None = None
+        self._start_loading()
+
+    @property
+    def is_active(self) -> bool:
+        return self._state is State.ACTIVE
+
+    @property
+    def is_loading(self) -> bool:
+        return self._state is State.LOADING
+
+    # --- being asked ----------------------------------------------------------------------------------------------
+
+    def ready(self) -> Shard:
+        if self._state is State.ACTIVE:
+            return self._shard
+        if self._state is State.LOADING:
+            raise ApiError(errors.COORDINATOR_LOAD_IN_PROGRESS)
+        raise ApiError(errors.NOT_COORDINATOR)
+
+    async def ask(self, request: Any) -> Any:
+        shard = self.ready()
+        if len(self._waiting) >= REQUESTS_WAITING_MAX or len(self._steps) >= STEPS_UNCOMMITTED_MAX:
+            raise ApiError(errors.COORDINATOR_NOT_AVAILABLE, "too many requests wait for this coordinator")
+        request_id, future = self._expect()
+        try:
+            now_ms = self._now_ms()
+            self._step(lambda: shard.handle(request_id, request, now_ms), now_ms, request_id)
+            return await future
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def post(self, event: Any) -> None:
+        shard, now_ms = self.ready(), self._now_ms()
+        self._step(lambda: shard.handle(NO_REQUEST, event, now_ms), now_ms, NO_REQUEST)
+
+    async def append_marker(self, batch: bytearray) -> None:
+        """Write the control batch that ends a transaction, tell the shard, and wait until it is committed."""
+        shard = self.ready()
+        request_id, future = self._expect()
+        effects = Effects().answer(request_id, None)
+        try:
+            last_offset, header = self._write(batch)
+            marker = read_marker(batch, 0, header)
+            assert marker is not None
+            shard.replay_marker(header.producer_id, header.producer_epoch, is_commit=not marker.is_abort)
+            self._release_later(effects, last_offset)
+            await future
+        except (ApiError, DiskFailure) as error:
+            raise _as_coordinators_say(error) from error
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def _expect(self) -> tuple[int, asyncio.Future[Any]]:
+        self._request_count += 1
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[self._request_count] = future
+        return self._request_count, future
+
+    def _on_timer(self, key: Hashable, deadline_ms: int) -> None:
+        if self._state is State.ACTIVE:
+            shard, now_ms = self._shard, max(self._now_ms(), deadline_ms)
+            self._step(lambda: shard.on_timer(key, now_ms), now_ms, NO_REQUEST)
+
+    # --- one step -------------------------------------------------------------------------------------------------
+
+    def _step(self, decide: Callable[[], Effects], now_ms: int, request_id: int) -> None:
+        try:
+            effects = decide()
+        except ApiError as error:
+            self._refuse(request_id, error)  # a machine refuses before it changes anything
+            return
+        except Exception:
+            # We are wrong, and what the machine holds in memory may be half changed: back to what the log says.
+            log.exception("coordinator's shard broke", partition=self._partition.id)
+            self._refuse(request_id, ApiError(errors.UNKNOWN_SERVER_ERROR))
+            self._reload()
+            return
+        self._apply(effects, now_ms)
+
+    def _apply(self, effects: Effects, now_ms: int) -> None:
+        last_offset = self._last_offset
+        if effects.records:
+            try:
+                last_offset = self._append(effects, now_ms)
+            except (ApiError, DiskFailure) as failure:
+                log.warning("coordinator could not write", partition=self._partition.id, reason=failure)
+                error = _as_coordinators_say(failure)
+                for answer in effects.answers:
+                    self._refuse(answer.request_id, error)
+                self._reload()
+                return
+        for timer in effects.timers:
+            self._timers.set(timer.key, timer.deadline_ms, now_ms=now_ms)
+        if effects.answers or effects.sends:
+            self._release_later(effects, last_offset)
+
+    def _append(self, effects: Effects, now_ms: int) -> int:
+        producer = effects.producer
+        facts: dict[str, Any] = {}
+        if producer is not None:
+            facts = {**producer._asdict(), "is_transactional": True}
+        batch = encode_batch([(now_ms, key, value, ()) for key, value in effects.records], **facts)
+        last_offset, header = self._write(batch)
+        offset = last_offset - header.last_offset_delta
+        for index, (key, value) in enumerate(effects.records):
+            self._shard.replay(key, value, offset=offset + index, producer=producer, timestamp_ms=now_ms)
+        return last_offset
+
+    def _write(self, batch: bytearray) -> tuple[int, BatchHeader]:
+        rules = Rules.of(self._partition.log.settings, origin=Origin.COORDINATOR)
+        now_ms = self._now_ms()
+        validated = validate(batch, rules, now_ms=now_ms)
+        appended = self._partition.append(validated, is_waiting_for_all=True, now_ms=now_ms)
+        self._last_offset = appended.last_offset
+        return appended.last_offset, validated.header
+
+    def _release_later(self, effects: Effects, last_offset: int) -> None:
+        self._steps.append(_Step(last_offset + 1, effects.answers, effects.sends))
+        if self._partition.log.high_watermark > last_offset:
+            self._release()
+        else:
+            self._partition.when_acknowledged(last_offset, self._on_acknowledged)
+
+    def _on_acknowledged(self, is_committed: bool) -> None:
+        # When it never will be, leadership is gone, and whoever still waits hears of that when we are closed.
+        if is_committed:
+            self._release()
+
+    def _release(self) -> None:
+        high_watermark = self._partition.log.high_watermark
+        while self._steps and self._steps[0].required_offset <= high_watermark:
+            step = self._steps.popleft()
+            for request_id, response in step.answers:
+                future = self._waiting.get(request_id)
+                if future is not None and not future.done():
+                    future.set_result(response)
+            for message in step.sends:
+                self._perform(message)
+
+    def _refuse(self, request_id: int, error: ApiError) -> None:
+        future = self._waiting.get(request_id)
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    # --- loading and dropping -------------------------------------------------------------------------------------
+
+    def _start_loading(self) -> None:
+        self._state = State.LOADING
+        self._shard = self._make_shard()
+        self._last_offset = self._partition.log.end_offset - 1
+        name = f"load:{self._partition.id}"
+        self.loading_task = asyncio.get_running_loop().create_task(self._load(self._shard), name=name)
+
+    async def _load(self, shard: Shard) -> None:
+        try:
+            async for data, batches in slices(self._partition.log):
+                if self._shard is not shard or self._state is not State.LOADING:
+                    return
+                replay(shard, data, batches)
+                await asyncio.sleep(0)
+        except (Malformed, ApiError, DiskFailure, FileClosed) as error:
+            log.error("coordinator cannot be loaded", partition=self._partition.id, reason=error)
+            if self._shard is shard and self._state is State.LOADING:
+                self._state = State.FAILED
+            return
+        finally:
+            if self._shard is shard:
+                self.loading_task = None
+        if self._shard is shard and self._state is State.LOADING:
+            self._state = State.ACTIVE
+            self._last_offset = self._partition.log.end_offset - 1
+            now_ms = self._now_ms()
+            self._step(lambda: shard.loaded(now_ms), now_ms, NO_REQUEST)
+
+    def _reload(self) -> None:
+        if self._state is State.ACTIVE:
+            self._give_up()
+            self._start_loading()
+
+    def close(self) -> None:
+        """Leadership is lost, or the broker stops."""
+        if self._state is State.ACTIVE:
+            self._give_up()
+        self._state = State.CLOSED
+        self._timers.close()
+
+    def _give_up(self) -> None:
+        """Nothing that was not committed may be confirmed: everybody who waits must ask again."""
+        self._timers.close()
+        self._steps.clear()
+        for request_id, response in self._shard.unloaded():
+            future = self._waiting.get(request_id)
+            if future is not None and not future.done():
+                future.set_result(response)
+        for request_id in sorted(self._waiting):
+            self._refuse(request_id, ApiError(errors.NOT_COORDINATOR))
+
+
+def replay(shard: Shard, data: bytes, batches: Batches) -> None:
+    """Put the records of a piece of the log into the shard, markers of transactions included."""
+    for position, header in batches:
+        if header.is_control:
+            marker = read_marker(data, position, header)
+            if marker is not None:
+                shard.replay_marker(header.producer_id, header.producer_epoch, is_commit=not marker.is_abort)
+            continue
+        producer = ProducerIdEpoch(header.producer_id, header.producer_epoch) if header.is_transactional else None
+        for record in decode_batch(data, position):
+            if record.key is None:
+                raise Malformed(f"the record at offset {record.offset} of a coordinator's log has no key")
+            shard.replay(
+                record.key, record.value, offset=record.offset, producer=producer, timestamp_ms=record.timestamp
+            )
+
+
+def _as_coordinators_say(failure: ApiError | DiskFailure) -> ApiError:
+    if isinstance(failure, DiskFailure):
+        return ApiError(errors.COORDINATOR_NOT_AVAILABLE, str(failure))
+    return ApiError(_AS_COORDINATORS_SAY.get(failure.error, failure.error), failure.message)

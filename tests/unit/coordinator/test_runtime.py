@@ -1,0 +1,387 @@
+"""The runtime with a shard that counts: it answers after the commit, comes back by replay and is dropped in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
+
+import pytest
+
+from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.metadata.partition_image import UNASSIGNED_DIRECTORY, PartitionImage
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.replication.partition import Partition
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.settings import TopicSettings
+from barnabas.storage.validate import Origin, Rules, validate
+from barnabas.testing.loop import SimulatedLoop, simulate
+from barnabas.testing.world import simulated_world
+from barnabas.wire.records import encode_batch
+from barnabas.world.timers import Timers
+
+TOPIC = "__consumer_offsets"
+TOPIC_ID = Uuid(bytes(range(16)))
+BROKER = 1
+FOLLOWER = 2
+COMMIT_KEY, COMMIT_VALUE = b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x07"
+
+
+class Stage:
+    """Make it on a simulated loop, ``await open()``, hand it to a runtime as its replicas, and change leadership."""
+
+    def __init__(self, **settings: Any) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        self.world = simulated_world(loop, 1)
+        self.timers = Timers(self.world.clock)
+        self.settings = TopicSettings(cleanup_policy=("compact",), **settings)
+        self._callbacks: list[Callable[[Partition, bool], None]] = []
+        self._epoch = 0
+
+    async def open(self) -> Partition:
+        log = await PartitionLog.open(
+            self.world,
+            f"/data/{TOPIC}-0",
+            TopicPartition(TOPIC, 0),
+            self.settings,
+            topic_id=TOPIC_ID,
+            was_clean=False,
+        )
+        self.partition = Partition(broker_id=BROKER, log=log, topic_id=TOPIC_ID, image=self._image(FOLLOWER))
+        return self.partition
+
+    def on_leadership(self, callback: Callable[[Partition, bool], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def lead(self, leader: int = BROKER, *, isr: tuple[int, ...] = (BROKER,)) -> None:
+        was_leader = self.partition.is_leader
+        self.partition.apply(self._image(leader, isr))
+        if self.partition.is_leader != was_leader:
+            for callback in tuple(self._callbacks):
+                callback(self.partition, self.partition.is_leader)
+
+    def _image(self, leader: int, isr: tuple[int, ...] = (BROKER,)) -> PartitionImage:
+        self._epoch += 1
+        return PartitionImage(
+            replicas=(BROKER, FOLLOWER),
+            directories=(UNASSIGNED_DIRECTORY, UNASSIGNED_DIRECTORY),
+            isr=isr,
+            leader=leader,
+            leader_epoch=self._epoch,
+        )
+
+
+class Counter:
+    """Adds up numbers by key; what a transaction adds counts when it is committed."""
+
+    def __init__(self) -> None:
+        self.sums: dict[bytes, int] = {}
+        self.pending: dict[int, list[tuple[bytes, int]]] = {}
+        self.patient: list[int] = []
+
+    def replay(
+        self, key: bytes, value: bytes | None, *, offset: int, producer: ProducerIdEpoch | None, timestamp_ms: int
+    ) -> None:
+        assert value is not None
+        if producer is not None:
+            self.pending.setdefault(producer.producer_id, []).append((key, int(value)))
+        else:
+            self.sums[key] = self.sums.get(key, 0) + int(value)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
+        for key, number in self.pending.pop(producer_id, []):
+            if is_commit:
+                self.sums[key] = self.sums.get(key, 0) + number
+
+    def loaded(self, now_ms: int) -> Effects:
+        return Effects()
+
+    def handle(self, request_id: int, request: Any, now_ms: int) -> Effects:
+        match request:
+            case ("add", number):
+                return Effects().record(b"n", b"%d" % number).answer(request_id, self.sums.get(b"n", 0) + number)
+            case ("add in a transaction", number):
+                effects = Effects().record(b"n", b"%d" % number).answer(request_id, None)
+                effects.producer = ProducerIdEpoch(9, 0)
+                return effects
+            case ("read",):
+                return Effects().answer(request_id, self.sums.get(b"n", 0))
+            case ("wait", delay_ms):
+                self.patient.append(request_id)
+                return Effects().timer("wake", now_ms + delay_ms)
+            case ("send", message):
+                return Effects().record(b"n", b"1").send(message).answer(request_id, None)
+            case ("refuse",):
+                raise ApiError(errors.INVALID_REQUEST, "no")
+            case ("break",):
+                raise ZeroDivisionError
+        raise AssertionError(request)
+
+    def on_timer(self, key: Hashable, now_ms: int) -> Effects:
+        effects = Effects()
+        for request_id in self.patient:
+            effects.answer(request_id, now_ms)
+        self.patient.clear()
+        return effects
+
+    def unloaded(self) -> list[Answer]:
+        return [Answer(request_id, "unloaded") for request_id in self.patient]
+
+
+class Scene:
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.sent: list[Any] = []
+        self.runtime = self.new_runtime()
+
+    def new_runtime(self) -> CoordinatorRuntime:
+        return CoordinatorRuntime(
+            topic=TOPIC,
+            replicas=self.stage,
+            world=self.stage.world,
+            timers=self.stage.timers,
+            make_shard=lambda index: Counter(),
+            perform=lambda index, message: self.sent.append(message),
+        )
+
+    async def ask(self, *request: Any) -> Any:
+        return await self.runtime.ask(0, request)
+
+    async def lead(self) -> None:
+        self.stage.lead()
+        await self.runtime.until_loaded()
+
+    async def refusal(self, *request: Any) -> errors.WireError:
+        with pytest.raises(ApiError) as caught:
+            await self.ask(*request)
+        return caught.value.error
+
+
+def play(story: Callable[[Scene], Coroutine[Any, Any, None]], **settings: Any) -> None:
+    async def main() -> None:
+        stage = Stage(**settings)
+        await stage.open()
+        scene = Scene(stage)
+        await story(scene)
+        await scene.runtime.stop()
+        stage.timers.close()
+        await stage.partition.log.close()
+
+    simulate(main, time_s_max=1000)
+
+
+def test_a_record_is_appended_replayed_and_answered() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        assert await scene.ask("add", 3) == 3
+        assert await scene.ask("add", 4) == 7
+        assert await scene.ask("read") == 7
+        assert scene.stage.partition.log.end_offset == 2
+
+    play(story)
+
+
+def test_nobody_is_answered_before_the_high_watermark_has_passed() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        scene.stage.partition._must_flush = True  # so the high watermark waits for the disk
+        scene.stage.partition._start_flush = lambda: None
+        adding = asyncio.ensure_future(scene.ask("add", 3))
+        reading = asyncio.ensure_future(scene.ask("read"))
+        await asyncio.sleep(1)
+        assert not adding.done()
+        assert not reading.done()  # it would see a number that may yet be lost
+        scene.stage.partition._must_flush = False
+        scene.stage.partition._advance()
+        assert await adding == 3
+        assert await reading == 3
+
+    play(story)
+
+
+def test_state_comes_back_by_replay() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        for number in range(1000):
+            await scene.ask("add", number)
+        await scene.runtime.stop()
+        scene.stage.lead(FOLLOWER)
+        scene.runtime = scene.new_runtime()
+        await scene.lead()
+        assert await scene.ask("read") == 499_500
+
+    play(story, segment_bytes=1 << 20)
+
+
+def test_a_shard_that_is_being_loaded_asks_for_patience() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("add", 1)
+        scene.stage.lead(FOLLOWER)
+        scene.stage.lead()
+        assert scene.runtime.loading == [0]
+        assert await scene.refusal("read") is errors.COORDINATOR_LOAD_IN_PROGRESS
+        await scene.runtime.until_loaded()
+        assert scene.runtime.active == [0]
+        assert await scene.ask("read") == 1
+
+    play(story)
+
+
+def test_a_broker_that_does_not_lead_is_not_the_coordinator() -> None:
+    async def story(scene: Scene) -> None:
+        assert await scene.refusal("read") is errors.NOT_COORDINATOR
+
+    play(story)
+
+
+def test_who_waits_hears_that_leadership_is_lost() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        waiting = asyncio.ensure_future(scene.ask("wait", 5000))
+        await asyncio.sleep(0.1)
+        scene.stage.lead(FOLLOWER)
+        assert await waiting == "unloaded"
+        assert await scene.refusal("read") is errors.NOT_COORDINATOR
+
+    play(story)
+
+
+def test_what_was_not_committed_when_leadership_went_is_not_confirmed() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        scene.stage.partition._must_flush = True
+        scene.stage.partition._start_flush = lambda: None
+        adding = asyncio.ensure_future(scene.ask("add", 3))
+        await asyncio.sleep(0.1)
+        scene.stage.lead(FOLLOWER)
+        with pytest.raises(ApiError) as caught:
+            await adding
+        assert caught.value.error is errors.NOT_COORDINATOR
+
+    play(story)
+
+
+def test_a_write_that_fails_is_an_error_and_the_shard_is_loaded_again() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("add", 1)
+        waiting = asyncio.ensure_future(scene.ask("wait", 5000))
+        await asyncio.sleep(0.1)
+        scene.stage.lead(isr=())  # nobody is in sync
+        assert await scene.refusal("add", 2) is errors.COORDINATOR_NOT_AVAILABLE
+        assert await waiting == "unloaded"
+        await scene.runtime.until_loaded()
+        scene.stage.lead()
+        assert await scene.ask("add", 2) == 3
+
+    play(story, min_insync_replicas=1)
+
+
+def test_a_step_that_is_too_large_for_the_topic_is_refused() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        assert await scene.refusal("add", 10**500) is errors.UNKNOWN_SERVER_ERROR
+        await scene.runtime.until_loaded()
+        assert await scene.ask("add", 2) == 2
+
+    play(story, max_message_bytes=400)
+
+
+def test_a_machine_that_breaks_harms_its_own_request_and_is_loaded_again() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("add", 5)
+        assert await scene.refusal("break") is errors.UNKNOWN_SERVER_ERROR
+        await scene.runtime.until_loaded()
+        assert await scene.ask("read") == 5
+
+    play(story)
+
+
+def test_a_refusal_harms_nobody() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        assert await scene.refusal("refuse") is errors.INVALID_REQUEST
+        assert scene.runtime.active == [0]
+
+    play(story)
+
+
+def test_the_newest_deadline_of_a_key_counts() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        clock = scene.stage.world.clock
+        started_ms = clock.wall_ms()
+        first = asyncio.ensure_future(scene.ask("wait", 1000))
+        await asyncio.sleep(0.5)
+        second = asyncio.ensure_future(scene.ask("wait", 2000))
+        assert await first == await second == started_ms + 2500
+
+    play(story)
+
+
+def test_a_wall_clock_that_is_set_back_or_forward_moves_no_deadline() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        clock = scene.stage.world.clock
+        started_ms = clock.monotonic_ms()
+        waiting = asyncio.ensure_future(scene.ask("wait", 1000))
+        await asyncio.sleep(0.1)
+        for skew_ms in (-3_600_000, 7_200_000):
+            clock.wall_skew_ms += skew_ms
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+        await waiting
+        assert clock.monotonic_ms() == started_ms + 1000
+
+    play(story)
+
+
+def test_a_message_is_sent_when_its_decision_is_committed() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("send", "hello")
+        assert scene.sent == ["hello"]
+
+    play(story)
+
+
+def test_a_client_that_goes_away_is_forgotten() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        waiting = asyncio.ensure_future(scene.ask("wait", 1000))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.sleep(2)
+        assert scene.runtime._runners[0]._waiting == {}
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_what_a_transaction_writes_counts_when_it_is_committed(is_reloaded: bool) -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("add in a transaction", 5)
+        assert await scene.ask("read") == 0
+        marker = encode_batch(
+            [(scene.stage.world.clock.wall_ms(), COMMIT_KEY, COMMIT_VALUE, ())],
+            producer_id=9,
+            producer_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+        validate(bytearray(marker), Rules.of(scene.stage.settings, origin=Origin.COORDINATOR), now_ms=2**41)
+        await scene.runtime.append_marker(0, marker)
+        if is_reloaded:
+            scene.stage.lead(FOLLOWER)
+            await scene.lead()
+        assert await scene.ask("read") == 5
+
+    play(story)
