@@ -172,12 +172,7 @@ class Node:
     async def _bind(self, cleanup: AsyncExitStack) -> None:
         dispatcher = Dispatcher(self.services)
         pool = FramePool()
-        limits = Limits(
-            frame_bytes_max=self.settings.socket_request_max_bytes,
-            connections_max=self.settings.max_connections,
-            connections_per_address_max=self.settings.max_connections_per_ip,
-            idle_ms_max=self.settings.connections_max_idle_ms,
-        )
+        limits = _limits(self.settings)
         for endpoint in self.settings.endpoints:
             listener = Listener(endpoint.name, dispatcher.serve, pool, self.world.clock, self._timers, limits)
             await listener.bind(endpoint.host, endpoint.port)
@@ -185,7 +180,7 @@ class Node:
             self.listeners.append(listener)
 
     def _start_chores(self, cleanup: AsyncExitStack) -> None:
-        chores = Chores(self._timers)
+        chores = self.chores = Chores(self._timers)
         cleanup.push_async_callback(chores.stop)
         settings, store = self.settings, self._store
         chores.every(settings.replica_high_watermark_checkpoint_interval_ms, "checkpoint", store.checkpoint)
@@ -222,6 +217,9 @@ class Node:
             self.services.settings = BrokerSettings.of(self.settings.given, dynamic)
         except InvalidSetting as error:
             log.error("dynamic settings are not applied", reason=error)
+            return
+        for listener in self.listeners:
+            listener.limits = _limits(self.services.settings)
 
     # --- failing --------------------------------------------------------------------------------------------------
 
@@ -235,3 +233,12 @@ class Node:
             self.services.replicas.directory_failed(directory)
         if not self._store.directory_ids or directory == self.settings.log_dirs[0]:
             self.failed.set()  # nothing to write to, or no metadata log: better gone than half alive
+
+
+def _limits(settings: BrokerSettings) -> Limits:
+    return Limits(
+        frame_bytes_max=settings.socket_request_max_bytes,
+        connections_max=settings.max_connections,
+        connections_per_address_max=settings.max_connections_per_ip,
+        idle_ms_max=settings.connections_max_idle_ms,
+    )

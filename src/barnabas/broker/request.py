@@ -11,14 +11,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from barnabas.observe.log import logger
 from barnabas.transport.connection import Connection, Parts
 from barnabas.wire.frame import RequestHeader, encode_response
-from barnabas.wire.message import Message
+from barnabas.wire.message import Message, Unencodable
 
 if TYPE_CHECKING:
     from barnabas.broker.services import Services
 
-ANONYMOUS = "User:ANONYMOUS"
+log = logger("request")
 
 
 class Request:
@@ -59,8 +60,14 @@ class Deferred:
         return self.future.done()
 
     def answer(self, response: Message | None) -> None:
-        if not self.future.done():
+        if self.future.done():
+            return
+        try:
             self.future.set_result(None if response is None else self.request.encode(response))
+        except Unencodable:
+            # Whoever completes us moves a high watermark for everyone: our mistake must not reach them.
+            log.exception("answer cannot be encoded", api=self.request.header.api_key, version=self.request.version)
+            self.future.cancel()
 
     def hang_up(self) -> None:
         """Close the connection instead of answering."""

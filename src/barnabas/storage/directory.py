@@ -57,6 +57,7 @@ class LogDirectory:
         self.directory_id = directory_id
         self._lock = lock
         self._checkpoint_lock = asyncio.Lock()
+        self._checkpointed: dict[str, bytes] = {}  # what the files say, as far as we wrote them
         self.log_count = 0
         self.was_clean = False
         self.clean_broker_epoch = -1
@@ -130,8 +131,12 @@ class LogDirectory:
 
     async def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         # One at a time: two that replace the same file at once would take each other's temporary file away.
+        content = encode_offsets(offsets)
         async with self._checkpoint_lock:
-            await replace(self._world.disk, f"{self.path}/{name}", encode_offsets(offsets))
+            # A broker at rest would otherwise sync the same files every few seconds.
+            if self._checkpointed.get(name) != content:
+                await replace(self._world.disk, f"{self.path}/{name}", content)
+                self._checkpointed[name] = content
 
     def rename_deleted(self, path: str, partition: TopicPartition) -> str:
         """Give a partition's directory a name that no partition has; it is removed later, or at the next start."""

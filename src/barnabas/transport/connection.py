@@ -260,6 +260,13 @@ class Connection(asyncio.BufferedProtocol):
         self.is_open = False
         self._transport.abort()
 
+    async def cut_off(self) -> None:
+        """End the connection and what is being worked on for it: the broker stops."""
+        self.abort()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
     # --- turns ----------------------------------------------------------------------------------------------------
 
     def _mute(self) -> None:

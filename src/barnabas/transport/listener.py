@@ -71,7 +71,7 @@ class Listener:
         if self._server is not None:
             self._server.close()
         for connection in list(self._connections):
-            connection.abort()
+            await connection.cut_off()
         if self._connections:
             await self._emptied.wait()
 
