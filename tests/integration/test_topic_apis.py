@@ -20,6 +20,7 @@ from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 BAD_NAMES = ["", ".", "..", "../x", "a/b", "a\x00b", "a b", "ü", "a" * 250, "line\nbreak"]
+Place = tuple[str, int]
 UNKNOWN = Uuid(b"\x01" * 16)
 
 

@@ -39,6 +39,11 @@ class Chores:
 
         self._timer_of[name] = self._timers.after(interval_ms, due)
 
+    async def done(self) -> None:
+        """Wait for the work that is under way now."""
+        if self._tasks:
+            await asyncio.wait(sorted(self._tasks, key=lambda task: task.get_name()))
+
     async def stop(self) -> None:
         self._is_stopping = True
         for timer in self._timer_of.values():

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
+from barnabas.broker.settings import BROKER_SETTINGS, UNITS_MS, BrokerSettings
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.settings import Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
@@ -39,7 +39,12 @@ class Described(NamedTuple):
 
     @property
     def value(self) -> str | None:
-        return self.chain[0].value
+        """The value in force, in the unit of the setting; a broker may have given it in hours."""
+        name, value, _ = self.chain[0]
+        unit = UNITS_MS.get(name)
+        if unit is None or name == self.setting.name or value is None:
+            return value
+        return str(max(-1, int(value) * unit))
 
     @property
     def source(self) -> Source:

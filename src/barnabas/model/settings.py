@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -44,6 +45,8 @@ class Update(enum.Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RANGES: Final = {
     Kind.SHORT: (-(2**15), 2**15 - 1),
     Kind.INT: (-(2**31), INT32_MAX),
@@ -112,6 +115,19 @@ def _read_boolean(text: str) -> bool:
     return lowered == "true"
 
 
+def _read_whole(text: str) -> int:
+    # Python reads 1_000 and the digits of every script; other readers of the same setting do not.
+    if not _WHOLE.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _read_number(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
 def _read_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -119,10 +135,10 @@ def _read_list(text: str) -> tuple[str, ...]:
 _READERS: Final[Mapping[Kind, Callable[[str], Any]]] = {
     Kind.BOOLEAN: _read_boolean,
     Kind.STRING: str,
-    Kind.INT: int,
-    Kind.SHORT: int,
-    Kind.LONG: int,
-    Kind.DOUBLE: float,
+    Kind.INT: _read_whole,
+    Kind.SHORT: _read_whole,
+    Kind.LONG: _read_whole,
+    Kind.DOUBLE: _read_number,
     Kind.LIST: _read_list,
     Kind.CLASS: str,
     Kind.PASSWORD: str,

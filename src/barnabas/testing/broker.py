@@ -30,6 +30,7 @@ T = TypeVar("T")
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 30
 UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+TURNS_TO_FIRE: Final = 4  # of the loop: until a timer that fell due has started its work
 MEMORY_DIRECTORY: Final = "/barnabas"
 
 
@@ -109,12 +110,17 @@ class BrokerClock:
         self._broker = broker
 
     def advance(self, duration: str | int | timedelta) -> None:
-        """Move time forward: ``"7d"``, ``"90s"``, milliseconds or a timedelta. Timers that fall due fire."""
+        """Move time forward: ``"7d"``, ``"90s"``, milliseconds or a timedelta.
+
+        When this returns, timers that fell due have fired and the chores among them (retention, flushes) are done.
+        """
         milliseconds = duration_ms(duration)
 
         async def move() -> None:
             self._broker._adjustable.advance(milliseconds)
-            await asyncio.sleep(0)  # let what fell due run before the test looks
+            for _ in range(TURNS_TO_FIRE):
+                await asyncio.sleep(0)
+            await self._broker.node.chores.done()
 
         self._broker.run(move())
 
