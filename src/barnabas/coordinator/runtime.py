@@ -77,9 +77,9 @@ class CoordinatorRuntime:
         for index in self.active:
             self.post(index, event)
 
-    async def append_marker(self, partition_index: int, batch: bytearray) -> None:
+    async def append_marker(self, partition_index: int, batch: bytearray, *, transaction_version: int = 0) -> None:
         """End a transaction in the shard's partition with a control batch; return when that is committed."""
-        await self._runner(partition_index).append_marker(batch)
+        await self._runner(partition_index).append_marker(batch, transaction_version=transaction_version)
 
     def shard(self, partition_index: int) -> Shard:
         """The loaded shard itself, to look at; ApiError if it is elsewhere or not ready."""

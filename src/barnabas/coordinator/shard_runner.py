@@ -116,13 +116,13 @@ class ShardRunner:
         shard, now_ms = self.ready(), self._now_ms()
         self._step(lambda: shard.handle(NO_REQUEST, event, now_ms), now_ms, NO_REQUEST)
 
-    async def append_marker(self, batch: bytearray) -> None:
+    async def append_marker(self, batch: bytearray, *, transaction_version: int = 0) -> None:
         """Write the control batch that ends a transaction, tell the shard, and wait until it is committed."""
         shard = self.ready()
         request_id, future = self._expect()
         effects = Effects().answer(request_id, None)
         try:
-            last_offset, header = self._write(batch)
+            last_offset, header = self._write(batch, transaction_version=transaction_version)
             marker = read_marker(batch, 0, header)
             assert marker is not None
             shard.replay_marker(header.producer_id, header.producer_epoch, is_commit=not marker.is_abort)
@@ -166,10 +166,12 @@ class ShardRunner:
             try:
                 last_offset = self._append(effects, now_ms)
             except (ApiError, DiskFailure) as failure:
-                log.warning("coordinator could not write", partition=self._partition.id, reason=failure)
                 error = _as_coordinators_say(failure)
                 for answer in effects.answers:
                     self._refuse(answer.request_id, error)
+                if effects.producer is not None and error.error is errors.INVALID_PRODUCER_EPOCH:
+                    return  # a fenced producer's fault, not the log's: what the shard holds is still true
+                log.warning("coordinator could not write", partition=self._partition.id, reason=failure)
                 self._reload()
                 return
         for timer in effects.timers:
@@ -189,11 +191,13 @@ class ShardRunner:
             self._shard.replay(key, value, offset=offset + index, producer=producer, timestamp_ms=now_ms)
         return last_offset
 
-    def _write(self, batch: bytearray) -> tuple[int, BatchHeader]:
+    def _write(self, batch: bytearray, *, transaction_version: int = 0) -> tuple[int, BatchHeader]:
         rules = Rules.of(self._partition.log.settings, origin=Origin.COORDINATOR)
         now_ms = self._now_ms()
         validated = validate(batch, rules, now_ms=now_ms)
-        appended = self._partition.append(validated, is_waiting_for_all=True, now_ms=now_ms)
+        appended = self._partition.append(
+            validated, is_waiting_for_all=True, now_ms=now_ms, transaction_version=transaction_version
+        )
         self._last_offset = appended.last_offset
         return appended.last_offset, validated.header
 

@@ -66,7 +66,9 @@ class Partition:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    def append(self, validated: Validated, *, is_waiting_for_all: bool, now_ms: int) -> Appended:
+    def append(
+        self, validated: Validated, *, is_waiting_for_all: bool, now_ms: int, transaction_version: int = 0
+    ) -> Appended:
         """Write one batch as the leader. It counts as acknowledged when the high watermark has passed it."""
         if not self.is_leader:
             raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
@@ -74,7 +76,9 @@ class Partition:
             raise ApiError(errors.NOT_ENOUGH_REPLICAS)
         if self.acknowledgements.is_full:
             raise ApiError(errors.REQUEST_TIMED_OUT, "too many acknowledgements are waiting for this partition")
-        appended = self.log.append_as_leader(validated, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        appended = self.log.append_as_leader(
+            validated, leader_epoch=self.leader_epoch, now_ms=now_ms, transaction_version=transaction_version
+        )
         if self._must_flush or self.log.is_flush_due(now_ms):
             self._start_flush()
         self._advance()

@@ -44,6 +44,7 @@ class Producer:
     __slots__ = (
         "batches",
         "coordinator_epoch",
+        "ended_count",
         "epoch",
         "last_sequence",
         "last_timestamp",
@@ -58,6 +59,7 @@ class Producer:
         self.last_timestamp = NO_TIMESTAMP
         self.transaction_first_offset = NO_OFFSET
         self.last_sequence = NO_SEQUENCE  # of the last batch in this epoch
+        self.ended_count = 0  # transactions that were ended here since the log was opened
         self.batches: deque[AppendedBatch] = deque(maxlen=DUPLICATE_WINDOW_BATCHES)
 
     def move_to_epoch(self, epoch: int) -> None:
@@ -175,6 +177,7 @@ class Producers:
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
         producer.transaction_first_offset = NO_OFFSET
+        producer.ended_count += 1
         if first_offset < 0:
             return None
         del self._ongoing[first_offset]
@@ -198,9 +201,16 @@ class Producers:
         """The first offset of the oldest open transaction, or −1."""
         return next(iter(self._ongoing), NO_OFFSET)
 
-    def has_open_transaction(self, producer_id: int) -> bool:
+    def has_open_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
         producer = self.by_id.get(producer_id)
-        return producer is not None and producer.transaction_first_offset >= 0
+        if producer is None or producer.transaction_first_offset < 0:
+            return False
+        return epoch is None or producer.epoch == epoch
+
+    def ended_count(self, producer_id: int) -> int:
+        """How many of a producer's transactions were ended here: whoever asks twice learns whether one was between."""
+        producer = self.by_id.get(producer_id)
+        return 0 if producer is None else producer.ended_count
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Decisions whose markers are replicated hold nothing back any more."""
