@@ -253,6 +253,9 @@ class Connection(asyncio.BufferedProtocol):
         self._unmute()
 
     def close(self) -> None:
+        """Hang up; answers that are ready still leave, as far as the transport takes them now."""
+        if self.is_open:
+            self._outbox.flush()
         self.is_open = False
         self._transport.close()
 
