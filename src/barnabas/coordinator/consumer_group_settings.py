@@ -1,0 +1,137 @@
+"""How groups of the consumer protocol are run: what a broker's settings say, and what a group may have otherwise.
+
+Declared here, beside what they govern; ``broker/settings.py`` takes the table into its own, and the configs of a group
+(resource GROUP) are checked against :data:`GROUP_CONFIGS`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from barnabas.coordinator.assignors import ASSIGNORS
+from barnabas.model.settings import INT32_MAX, Kind, Setting, SettingTable
+
+_KAFKA_CLASSES: Final = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+class MigrationPolicy(enum.Enum):
+    """Whether groups may pass from one protocol to the other while their members go on."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+def _assignors_problem(names: Any) -> str | None:
+    if not names:
+        return "at least one assignor is needed"
+    for name in names:
+        if _KAFKA_CLASSES.get(name, name) not in ASSIGNORS:
+            return f"there is no assignor {name!r}; there are {', '.join(ASSIGNORS)}"
+    return None
+
+
+def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+
+def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str) -> tuple[Setting, ...]:
+    return (
+        _setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1),
+        _setting(
+            f"group.consumer.min.{what}", Kind.INT, minimum, f"The least that a group may set as consumer.{what}."
+        ),
+        _setting(f"group.consumer.max.{what}", Kind.INT, maximum, f"The most that a group may set as consumer.{what}."),
+    )
+
+
+CONSUMER_GROUP_SETTINGS: Final[tuple[Setting, ...]] = (
+    *_bounded("session.timeout.ms", 45_000, 45_000, 60_000, "After what time without a heartbeat a member is removed."),
+    *_bounded("heartbeat.interval.ms", 5_000, 5_000, 15_000, "How often members are told to send a heartbeat."),
+    *_bounded("assignment.interval.ms", 1_000, 0, 15_000, "The least time between two assignments of a group."),
+    _setting("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1),
+    _setting(
+        "group.consumer.assignors",
+        Kind.LIST,
+        ("uniform", "range"),
+        "The assignors that members may ask for; the first one is used when they do not.",
+        check=_assignors_problem,
+    ),
+    _setting(
+        "group.consumer.migration.policy",
+        Kind.STRING,
+        MigrationPolicy.BIDIRECTIONAL.value,
+        "Whether groups may become groups of the other protocol while they are in use.",
+        choices=tuple(policy.value for policy in MigrationPolicy),
+    ),
+    _setting(
+        "group.consumer.regex.refresh.interval.ms",
+        Kind.INT,
+        600_000,
+        "How often the topics behind a group's patterns are looked up anew, even if no topic was made.",
+        minimum=10_000,
+    ),
+)
+
+GROUP_CONFIGS: Final = SettingTable(
+    _setting(f"consumer.{what}", Kind.INT, default, doc, minimum=0, synonyms=(f"group.consumer.{what}",))
+    for what, default, doc in (
+        ("session.timeout.ms", 45_000, "After what time without a heartbeat a member of this group is removed."),
+        ("heartbeat.interval.ms", 5_000, "How often members of this group are told to send a heartbeat."),
+        ("assignment.interval.ms", 1_000, "The least time between two assignments of this group."),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupSettings:
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    size_max: int = INT32_MAX
+    classic_size_max: int = INT32_MAX
+    assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    regex_refresh_interval_ms: int = 600_000
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, classic_size_max: int = INT32_MAX) -> Self:
+        """From the values of a broker's settings, by name."""
+        return cls(
+            session_timeout_ms=values["group.consumer.session.timeout.ms"],
+            heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
+            assignment_interval_ms=values["group.consumer.assignment.interval.ms"],
+            size_max=values["group.consumer.max.size"],
+            classic_size_max=classic_size_max,
+            assignors=tuple(_KAFKA_CLASSES.get(name, name) for name in values["group.consumer.assignors"]),
+            migration_policy=MigrationPolicy(values["group.consumer.migration.policy"]),
+            regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
+        )
+
+    def for_group(self, configs: Mapping[str, str]) -> Self:
+        """With what one group has set for itself; names that are not for this protocol are not looked at."""
+        known = {name: text for name, text in configs.items() if name in GROUP_CONFIGS}
+        if not known:
+            return self
+        return replace(
+            self,
+            **{
+                name.removeprefix("consumer.").replace(".", "_"): GROUP_CONFIGS[name].parse(known[name])
+                for name in known
+            },
+        )
