@@ -1,0 +1,47 @@
+"""The brokers of the benchmarks, made fit for judging: a smaller heap, and settings that one of them does not know.
+
+A suite says which settings it wants. Kafka takes them all; Barnabas refuses what it does not know, so here it is asked
+again without that, and the omission is printed. Called by the command line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import ClassVar
+
+from bench.peers import BarnabasPeer, KafkaPeer, Peer, PeerFailed
+
+_UNKNOWN_SETTING = re.compile(r"there is no setting '([\w.]+)'")
+_SETTINGS_DROPPED_MAX = 32
+
+
+class SmallKafka(KafkaPeer):
+    """Correctness needs no gigabyte."""
+
+    heap = ("-Xmx512M", "-Xms256M")
+
+
+class LenientBarnabas(BarnabasPeer):
+    """Barnabas without the settings that it does not have."""
+
+    dropped: ClassVar[set[str]] = set()
+
+    def start(self) -> None:
+        for _ in range(_SETTINGS_DROPPED_MAX):
+            for name in self.dropped:
+                self.settings.pop(name, None)
+            try:
+                super().start()
+                return
+            except PeerFailed as failure:
+                unknown = _UNKNOWN_SETTING.search(str(failure))
+                if unknown is None or unknown[1] not in self.settings:
+                    raise
+                print(f"barnabas has no setting {unknown[1]}: left out", file=sys.stderr)
+                self.dropped.add(unknown[1])
+                self.log_path.unlink()
+        raise PeerFailed("barnabas refuses too many settings")
+
+
+BROKERS: dict[str, type[Peer]] = {"kafka": SmallKafka, "barnabas": LenientBarnabas}

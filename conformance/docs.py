@@ -1,0 +1,103 @@
+"""Writes `docs/CONFORMANCE.md` from the lists of verdicts, so that the page never says more than the lists.
+
+Called by the command line; it reads files and writes one, and starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from conformance import verdicts
+from conformance.outcome import Verdict
+from conformance.verdicts import Row
+
+PAGE = Path(__file__).parents[1] / "docs" / "CONFORMANCE.md"
+
+_TITLES = {
+    "librdkafka": (
+        "librdkafka's own tests",
+        "The 118 tests of librdkafka 2.15.1 that need a broker, each in a process of its own, one broker.",
+    ),
+    "kafka-python": (
+        "kafka-python's own integration tests",
+        "The integration tests of kafka-python's source distribution, each in a process of its own.",
+    ),
+    "tools": (
+        "Apache Kafka's command-line tools",
+        "Apache Kafka's tools, pointed at the broker; what they must say is written in `conformance/suites`.",
+    ),
+    "clients": (
+        "Client stacks",
+        "A small program per client and feature: round trips, every codec, groups, idempotence, transactions, topics.",
+    ),
+}
+_HEAD = """\
+# Conformance
+
+Other people's tests, run against Barnabas and, first, against Apache Kafka 4.3.1 in the same harness: a test that
+Kafka fails is marked as such, every other one is ours to pass. Written by `python -m conformance docs` from
+`conformance/verdicts/`; a pass that is lost fails `python -m conformance check`.
+
+```sh
+make conformance                                               # everything, on Barnabas
+python -m conformance run --suite librdkafka --tests 0012      # a few tests of one suite
+python -m conformance run --suite tools --peer kafka           # the same, on Apache Kafka
+python -m conformance check                                    # the last run against the lists
+python -m conformance record                                   # put the last run into the lists; passes only grow
+```
+
+Everything it needs comes from the registries (npm, PyPI, Maven, Go's proxy, Debian) and is kept outside the repository.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lists = {suite: list(verdicts.read(suite).values()) for suite in _TITLES}
+    return "\n".join([_HEAD, *_summary(lists), *(line for suite in _TITLES for line in _section(suite, lists[suite]))])
+
+
+def write_page() -> Path:
+    PAGE.write_text(page())
+    return PAGE
+
+
+def _summary(lists: dict[str, list[Row]]) -> Iterator[str]:
+    yield "| suite | tests | Kafka passes | Barnabas passes | of those that Kafka passes |"
+    yield "|---|---:|---:|---:|---:|"
+    for suite, rows in lists.items():
+        kafka, ours = _passes(rows, "kafka"), _passes(rows, "barnabas")
+        both = _passes([row for row in rows if row.kafka is Verdict.PASS], "barnabas")
+        yield f"| {_TITLES[suite][0]} | {len(rows)} | {kafka} | {ours} | {both} of {kafka} |"
+    yield ""
+
+
+def _section(suite: str, rows: list[Row]) -> Iterator[str]:
+    title, text = _TITLES[suite]
+    yield f"## {title}\n\n{text}\n"
+    ours = [row for row in rows if row.kafka is Verdict.PASS and row.barnabas is not Verdict.PASS]
+    theirs = [row for row in rows if row.kafka is not Verdict.PASS]
+    if ours:
+        yield "Ours to pass, and not passed:\n"
+        yield from _table(ours)
+    if theirs:
+        yield "Not passed by Apache Kafka in this harness:\n"
+        yield from _table(theirs)
+    passed = [f"`{row.test}`" for row in rows if row.kafka is Verdict.PASS and row.barnabas is Verdict.PASS]
+    if passed:
+        yield f"<details><summary>Passed by both: {len(passed)}</summary>\n"
+        yield ", ".join(passed)
+        yield "\n</details>\n"
+
+
+def _table(rows: Iterable[Row]) -> Iterator[str]:
+    yield "| test | Kafka | Barnabas | why |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        reason = row.reason.replace("|", "\\|")
+        yield f"| `{row.test}` | {row.kafka or '–'} | {row.barnabas or '–'} | {reason} |"
+    yield ""
+
+
+def _passes(rows: Iterable[Row], peer: str) -> int:
+    return sum(row.of(peer) is Verdict.PASS for row in rows)

@@ -1,0 +1,47 @@
+"""What became of one test: a verdict, and the reason when it is not a pass.
+
+The suites yield outcomes, the command line prints them, `verdicts.py` keeps them. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bench.peers import Peer
+
+REASON_CHARACTERS_MAX = 160
+
+
+class Verdict(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    SKIP = "skip"
+    TIMEOUT = "timeout"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test on one broker, once."""
+
+    test: str
+    verdict: Verdict
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Tests of a suite that share one broker: its settings, their names, and how they are run on it."""
+
+    settings: Mapping[str, str]
+    tests: Sequence[str]
+    run: Callable[[Peer, Sequence[str]], Iterator[Outcome]]
+
+
+def one_line(text: str) -> str:
+    """The first line that says something, short enough for a table."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= REASON_CHARACTERS_MAX else line[: REASON_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,18 @@
+"""The suites, one module each; the table here is what `--suite` accepts.
+
+A suite is a function that says which tests it has and on what broker they want to run: a list of legs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.outcome import Leg
+from conformance.suites import clients, kafka_python, librdkafka, tools
+
+SUITES: dict[str, Callable[[], list[Leg]]] = {
+    "librdkafka": librdkafka.legs,
+    "kafka-python": kafka_python.legs,
+    "tools": tools.legs,
+    "clients": clients.legs,
+}

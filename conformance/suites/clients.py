@@ -1,0 +1,5 @@
+from conformance.outcome import Leg
+
+
+def legs() -> list[Leg]:
+    return []
