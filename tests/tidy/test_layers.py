@@ -45,7 +45,7 @@ MACHINES = (
     "metadata/controller",
     "coordinator/",
 )
-DRIVERS = {"coordinator/runtime.py", "coordinator/shard_runner.py"}
+DRIVERS = {"coordinator/runtime.py", "coordinator/shard_runner.py", "coordinator/marker_delivery.py"}
 
 
 def modules() -> list[Path]:

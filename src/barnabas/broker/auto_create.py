@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas.broker.controller_requests import create_topics
 from barnabas.broker.services import Services
 from barnabas.model import errors
-from barnabas.model.ids import OFFSETS_TOPIC
+from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 
 BROKER_DEFAULT: Final = -1
@@ -38,11 +39,20 @@ def _topic(broker: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
             name=name,
             num_partitions=broker.settings.offsets_topic_num_partitions,
             replication_factor=broker.settings.offsets_topic_replication_factor,
-            configs=[
-                CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
-                for key, value in _OFFSETS_SETTINGS.items()
-            ],
+            configs=_configs(_OFFSETS_SETTINGS),
+        )
+    if name == TRANSACTIONS_TOPIC:
+        transactions = broker.settings.transactions
+        return CreateTopicsRequest.CreatableTopic(
+            name=name,
+            num_partitions=transactions.partition_count,
+            replication_factor=transactions.replication_factor,
+            configs=_configs(transactions.topic_configs),
         )
     return CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
     )
+
+
+def _configs(values: Mapping[str, str]) -> list[CreateTopicsRequest.CreatableTopicConfig]:
+    return [CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in values.items()]

@@ -20,6 +20,8 @@ from barnabas.broker.routes import ROUTES
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
 from barnabas.broker.topic_settings import topic_settings
+from barnabas.broker.transactions import make_transaction_coordinator
+from barnabas.coordinator.markers import LocalMarkers
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
@@ -27,6 +29,8 @@ from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.image_difference import difference
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
@@ -87,6 +91,7 @@ class Node:
         )
         self.services = self._services(controller, replicas)
         cleanup.push_async_callback(replicas.stop)
+        cleanup.push_async_callback(self.services.transactions.stop)
         await self._bind(cleanup)
         self._broker_epoch = await lifecycle.join(self.services, self.listeners)
         await self._follow_metadata(cleanup)
@@ -149,6 +154,8 @@ class Node:
         return controller
 
     def _services(self, controller: QuorumController, replicas: Replicas) -> Services:
+        producer_ids = ProducerIds(lambda: allocate_producer_ids(services, self._broker_epoch))
+        markers = LocalMarkers(replicas, self.world.clock, self._append_to_offsets)
         services = Services(
             world=self.world,
             timers=self._timers,
@@ -164,10 +171,22 @@ class Node:
                 self.world.entropy,
                 sessions_max=self.settings.max_incremental_fetch_session_cache_slots,
             ),
-            producer_ids=ProducerIds(lambda: allocate_producer_ids(services, self._broker_epoch)),
+            producer_ids=producer_ids,
+            transactions=make_transaction_coordinator(
+                world=self.world,
+                timers=self._timers,
+                replicas=replicas,
+                settings=lambda: self.services.settings,
+                next_producer_id=producer_ids.next,
+                sender=markers,
+            ),
+            markers=markers,
             served_versions=tuple((route.key, route.announced_from, route.versions[-1]) for route in ROUTES.values()),
         )
         return services
+
+    async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:
+        raise ApiError(errors.COORDINATOR_NOT_AVAILABLE)
 
     async def _bind(self, cleanup: AsyncExitStack) -> None:
         dispatcher = Dispatcher(self.services)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from barnabas.broker.handlers import (
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     create_partitions,
@@ -24,16 +25,20 @@ from barnabas.broker.handlers import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     incremental_alter_configs,
     init_producer_id,
     list_config_resources,
     list_offsets,
+    list_transactions,
     metadata,
     offset_for_leader_epoch,
     produce,
     update_features,
+    write_txn_markers,
 )
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
@@ -85,6 +90,9 @@ ROUTES: Final[dict[int, Route]] = {
         _route(ApiKey.DELETE_RECORDS, delete_records),
         _route(ApiKey.INIT_PRODUCER_ID, init_producer_id),
         _route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch),
+        _route(ApiKey.ADD_PARTITIONS_TO_TXN, add_partitions_to_txn),
+        _route(ApiKey.END_TXN, end_txn),
+        _route(ApiKey.WRITE_TXN_MARKERS, write_txn_markers),
         _route(ApiKey.DESCRIBE_CONFIGS, describe_configs),
         _route(ApiKey.ALTER_CONFIGS, alter_configs),
         _route(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs),
@@ -94,6 +102,8 @@ ROUTES: Final[dict[int, Route]] = {
         _route(ApiKey.UPDATE_FEATURES, update_features),
         _route(ApiKey.DESCRIBE_CLUSTER, describe_cluster),
         _route(ApiKey.DESCRIBE_PRODUCERS, describe_producers),
+        _route(ApiKey.DESCRIBE_TRANSACTIONS, describe_transactions),
+        _route(ApiKey.LIST_TRANSACTIONS, list_transactions),
         _route(ApiKey.LIST_CONFIG_RESOURCES, list_config_resources),
         _route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions),
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.settings import BrokerSettings
+from barnabas.coordinator.markers import LocalMarkers
+from barnabas.coordinator.transaction_coordinator import TransactionCoordinator
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
@@ -31,6 +33,8 @@ class Services:
     replicas: Replicas
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
 
@@ -160,7 +161,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = list(_own())
+    own = [*_own(), *TRANSACTION_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -196,6 +197,7 @@ class BrokerSettings:
     producer_id_expiration_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
+    transactions: TransactionSettings
     topic_defaults: TopicSettings
     given: Mapping[str, str]  # as the file and the command line gave them
     dynamic: Mapping[str, str]  # as the metadata log gives them; they win
@@ -211,7 +213,13 @@ class BrokerSettings:
             for setting in BROKER_SETTINGS
             if setting.attribute in cls.__dataclass_fields__
         }
-        return cls(**own, topic_defaults=_defaults_of(values), given=given, dynamic=dynamic)
+        return cls(
+            **own,
+            transactions=TransactionSettings.of(values),
+            topic_defaults=_defaults_of(values),
+            given=given,
+            dynamic=dynamic,
+        )
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -93,6 +93,14 @@ class Partition:
         else:
             self.acknowledgements.add(last_offset + 1, callback)
 
+    async def acknowledged(self, last_offset: int) -> bool:
+        """Wait until all in-sync replicas have ``last_offset``; False if this broker stops leading before."""
+        if self.log.high_watermark > last_offset:
+            return True
+        future = asyncio.get_running_loop().create_future()
+        self.when_acknowledged(last_offset, lambda done: None if future.done() else future.set_result(done))
+        return bool(await future)
+
     def _advance(self) -> None:
         """Move the high watermark to what every in-sync replica has; it stays while too few are in sync (KIP-966)."""
         if not self.is_in_sync_enough:

@@ -1,20 +1,43 @@
-"""InitProducerId: an id under which a producer's batches are told apart from their repetitions.
+"""InitProducerId: an id and an epoch under which a producer's batches are told apart from others' and from repetitions.
 
-Versions: 0–5.
+Versions: 0–5. Before version 4 a fenced producer is told INVALID_PRODUCER_EPOCH.
 Behaviour: without a transactional id any broker answers with a fresh id and epoch 0; a producer that names its id and
-epoch gets a fresh id too, which starts its sequences again.
-Differs from Kafka: a transactional id is answered with COORDINATOR_NOT_AVAILABLE: transactions are not offered yet.
+epoch gets a fresh id too, which starts its sequences again. With one, the coordinator raises the epoch, which shuts out
+whoever used the transactional id before; a transaction that was left open is aborted first, while the producer asks
+again.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.broker.request import Request
+from barnabas.coordinator.effects import ProducerIdEpoch
+from barnabas.coordinator.transaction_requests import InitProducer
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
+from barnabas.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+FENCED_SINCE: Final = 4
 
 
 async def handle(request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse:
-    if message.transactional_id is not None:
-        raise ApiError(errors.COORDINATOR_NOT_AVAILABLE if message.transactional_id else errors.INVALID_REQUEST)
-    return InitProducerIdResponse(producer_id=await request.broker.producer_ids.next(), producer_epoch=0)
+    if (message.producer_id == NO_PRODUCER_ID) != (message.producer_epoch == NO_PRODUCER_EPOCH):
+        return InitProducerIdResponse(error_code=errors.INVALID_REQUEST.code, producer_epoch=NO_PRODUCER_EPOCH)
+    if message.transactional_id is None:
+        return InitProducerIdResponse(producer_id=await request.broker.producer_ids.next(), producer_epoch=0)
+    is_known = message.producer_id != NO_PRODUCER_ID
+    outcome = await request.broker.transactions.init_producer(
+        InitProducer(
+            transactional_id=message.transactional_id,
+            timeout_ms=message.transaction_timeout_ms,
+            expected=ProducerIdEpoch(message.producer_id, message.producer_epoch) if is_known else None,
+        )
+    )
+    error = outcome.error
+    if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
+        error = errors.INVALID_PRODUCER_EPOCH
+    return InitProducerIdResponse(
+        error_code=error.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
+    )

@@ -3,7 +3,9 @@
 Versions: 3–13 (13 names topics by id). ApiVersions announces 0 as the minimum, because librdkafka infers the message
 format from it; 0–2 are refused.
 Behaviour: each partition succeeds or fails alone. acks=0 gets no answer, and a closed connection if anything failed;
-acks=1 is answered when the leader has written; acks=all when every in-sync replica has.
+acks=1 is answered when the leader has written; acks=all when every in-sync replica has. The first batch of a
+transaction in a partition is appended when the coordinator knows of it: from version 12 on the leader tells it, before
+that it asks.
 Differs from Kafka: nothing known.
 """
 
@@ -11,14 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Final, TypeAlias
 
+from barnabas.broker import transactional_batches as transactional
 from barnabas.broker.handlers.leadership import current_leader, node_endpoints
 from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.replication.partition import Partition
 from barnabas.storage.validate import InvalidRecords, Validated, needs_worker, validate
+from barnabas.wire.batch import TRANSACTIONAL
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.world.disk import DiskFailure
 
@@ -40,7 +45,22 @@ def handle(
         for data in topic.partition_data:
             if data.records is not None and needs_worker(data.records):
                 return _handle_in_workers(request, message)
-    return _append_all(request, message, {})
+    if message.transactional_id is not None:
+        batches = transactional.unadmitted(message, partial(_partition, request))
+        if batches:
+            transactional.keep(message)
+            return _handle_admitted(request, message, {}, batches)
+    return _append_all(request, message, {}, transactional.NOBODY)
+
+
+async def _handle_admitted(
+    request: Request, message: ProduceRequest, checked: Checked, batches: list[transactional.Unadmitted]
+) -> ProduceResponse | Deferred | None:
+    """The first batches of a transaction in their partitions: the coordinator is asked before they are appended."""
+    assert message.transactional_id is not None
+    manner = transactional.manner_of(request.version)
+    admission = await transactional.ask(request.broker, message.transactional_id, batches, manner)
+    return _append_all(request, message, {**checked, **admission.refused}, admission)
 
 
 async def _handle_in_workers(request: Request, message: ProduceRequest) -> ProduceResponse | Deferred | None:
@@ -56,19 +76,26 @@ async def _handle_in_workers(request: Request, message: ProduceRequest) -> Produ
                 checked[place, number] = await workers.run(_validate, data.records, partition.rules, now_ms)
             except ApiError as error:
                 checked[place, number] = error
-    return _append_all(request, message, checked)
+    if message.transactional_id is not None:
+        batches = transactional.unadmitted(message, partial(_partition, request))
+        if batches:
+            return await _handle_admitted(request, message, checked, batches)
+    return _append_all(request, message, checked, transactional.NOBODY)
 
 
 def _validate(records: memoryview, rules: Any, now_ms: int) -> Validated:
     return validate(records, rules, now_ms=now_ms)
 
 
-def _append_all(request: Request, message: ProduceRequest, checked: Checked) -> ProduceResponse | Deferred | None:
+def _append_all(
+    request: Request, message: ProduceRequest, checked: Checked, admission: transactional.Admission
+) -> ProduceResponse | Deferred | None:
     """Append every batch, then answer: at once, or when the in-sync replicas have what waits for them."""
     response = ProduceResponse()
     waiting: list[tuple[Row, Partition, int]] = []
     now_ms = request.broker.world.clock.wall_ms()
     is_failed = False
+    version = transactional.manner_of(request.version).version if message.transactional_id is not None else 0
     for place, topic in enumerate(message.topic_data):
         rows: list[Row] = []
         for number, data in enumerate(topic.partition_data):
@@ -85,7 +112,14 @@ def _append_all(request: Request, message: ProduceRequest, checked: Checked) -> 
                 if data.records is None:
                     raise ApiError(errors.INVALID_RECORD, "the request holds no batch for this partition")
                 validated = found or validate(data.records, partition.rules, now_ms=now_ms)
-                appended = partition.append(validated, is_waiting_for_all=message.acks == ACKS_ALL, now_ms=now_ms)
+                if validated.header[5] & TRANSACTIONAL:
+                    transactional.check(partition.log, validated.header, message.transactional_id, admission)
+                appended = partition.append(
+                    validated,
+                    is_waiting_for_all=message.acks == ACKS_ALL,
+                    now_ms=now_ms,
+                    transaction_version=version,
+                )
             except (ApiError, DiskFailure) as error:
                 is_failed = True
                 _fail(request, row, partition, error, response)

@@ -1,0 +1,107 @@
+"""May this write be a part of that transaction? Asked by a leader before it takes what a transactional producer sends.
+
+In version 2 of transactions the leader itself makes the partition a part of the transaction; in version 1 the
+producer has done so and the leader asks whether that is true. Either way nothing that comes late can open a
+transaction in a log that nobody would ever end. Produce and TxnOffsetCommit ask here; the coordinator answers.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas.broker.services import Services
+from barnabas.coordinator.effects import ProducerIdEpoch
+from barnabas.coordinator.transaction_requests import AddPartitions, VerifyPartitions
+from barnabas.coordinator.transaction_state import EPOCH_BUMP_SINCE
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, WireError
+from barnabas.model.ids import TopicPartition
+from barnabas.storage.log import PartitionLog
+
+_PASSING: Final = (errors.COORDINATOR_LOAD_IN_PROGRESS, errors.COORDINATOR_NOT_AVAILABLE, errors.NOT_COORDINATOR)
+
+
+class Manner(enum.Enum):
+    """How much the producer that asks knows of version 2."""
+
+    VERIFY = enum.auto()  # nothing: it is told what it may know from before
+    VERIFY_ABORTABLE = enum.auto()  # it knows that a transaction can be lost without the producer
+    ADD = enum.auto()  # everything
+
+    @property
+    def version(self) -> int:
+        return EPOCH_BUMP_SINCE if self is Manner.ADD else 0
+
+
+class Guards:
+    """How often a producer's transactions had ended in some logs before the coordinator was asked about it.
+
+    A marker that arrives between the question and the append ends the transaction of which the coordinator spoke; in
+    version 1 the epoch does not tell.
+    """
+
+    def __init__(self, producer_id: int, logs: Iterable[PartitionLog]) -> None:
+        self._producer_id = producer_id
+        self._counts = [(log, log.producers.ended_count(producer_id)) for log in logs]
+
+    def hold(self, log: PartitionLog) -> bool:
+        """Whether this log was asked about and no transaction of the producer has ended in it since."""
+        return any(
+            each is log and log.producers.ended_count(self._producer_id) == count for each, count in self._counts
+        )
+
+
+async def admit(
+    broker: Services,
+    transactional_id: str,
+    producer: ProducerIdEpoch,
+    partitions: frozenset[TopicPartition],
+    manner: Manner,
+) -> dict[TopicPartition, WireError]:
+    """What the coordinator says of each partition, in words that the producer understands."""
+    if manner is Manner.ADD:
+        error = await _add(broker, transactional_id, producer, partitions)
+        found = dict.fromkeys(sorted(partitions), error)
+    elif broker.settings.transactions.is_verifying:
+        found = await broker.transactions.verify(
+            VerifyPartitions(transactional_id=transactional_id, producer=producer, partitions=partitions)
+        )
+    else:
+        return dict.fromkeys(sorted(partitions), errors.NONE)
+    return {partition: _as_producers_say(error, manner) for partition, error in found.items()}
+
+
+async def _add(
+    broker: Services, transactional_id: str, producer: ProducerIdEpoch, partitions: frozenset[TopicPartition]
+) -> WireError:
+    """Make the partitions a part of the transaction; while the one before is being ended, a little patience helps."""
+    settings = broker.settings.transactions
+    request = AddPartitions(
+        transactional_id=transactional_id, producer=producer, partitions=partitions, version=EPOCH_BUMP_SINCE
+    )
+    waited_ms = 0
+    while True:
+        error = (await broker.transactions.add_partitions(request)).error
+        if error is not errors.CONCURRENT_TRANSACTIONS or waited_ms >= settings.retry_ms_max:
+            return error
+        await broker.timers.sleep(settings.retry_ms)
+        waited_ms += settings.retry_ms
+
+
+def _as_producers_say(error: WireError, manner: Manner) -> WireError:
+    if error is errors.PRODUCER_FENCED:
+        return errors.INVALID_PRODUCER_EPOCH
+    if error is errors.TRANSACTION_ABORTABLE and manner is Manner.VERIFY:
+        return errors.INVALID_TXN_STATE
+    return error
+
+
+def as_produce_says(error: WireError, manner: Manner) -> ApiError:
+    """As an answer to Produce: what will pass is an error that every producer knows how to repeat."""
+    if error in _PASSING or (error is errors.CONCURRENT_TRANSACTIONS and manner is not Manner.ADD):
+        return ApiError(errors.NOT_ENOUGH_REPLICAS, f"the transaction could not be verified: {error.name}")
+    if error is errors.INVALID_TXN_STATE:
+        return ApiError(error, "the partition is not a part of the transaction")
+    return ApiError(error)

@@ -1,0 +1,45 @@
+"""DescribeTransactions: the state of transactional ids, for administrators.
+
+Versions: 0.
+Behaviour: each id is answered alone; one whose coordinator is elsewhere with NOT_COORDINATOR, one that nobody uses with
+TRANSACTIONAL_ID_NOT_FOUND.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.transaction_state import Transaction
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+Row = DescribeTransactionsResponse.TransactionState
+
+
+async def handle(request: Request, message: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    response = DescribeTransactionsResponse()
+    for transactional_id in message.transactional_ids:
+        try:
+            row = _row(await request.broker.transactions.describe(transactional_id))
+        except ApiError as error:
+            row = Row(transactional_id=transactional_id, error_code=error.error.code)
+        response.transaction_states.append(row)
+    return response
+
+
+def _row(transaction: Transaction) -> Row:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        by_topic.setdefault(topic, []).append(index)
+    return Row(
+        transactional_id=transaction.transactional_id,
+        transaction_state=transaction.state.label,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=[
+            DescribeTransactionsResponse.TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in by_topic.items()
+        ],
+    )

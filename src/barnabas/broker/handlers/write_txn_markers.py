@@ -1,0 +1,59 @@
+"""WriteTxnMarkers: end transactions in partitions that this broker leads.
+
+Versions: 1–2. Version 2 says by which version of transactions the marker's epoch is to be judged (KIP-1228).
+Behaviour: coordinators on other brokers send it, and administrators who abort a transaction that has no coordinator
+any more. Answered when every marker is committed, with an error for each partition.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.effects import ProducerIdEpoch
+from barnabas.coordinator.markers import Marker
+from barnabas.model import errors
+from barnabas.model.errors import WireError
+from barnabas.model.ids import TopicPartition
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+# Who sends markers looks for a leader, not for a coordinator of groups.
+_AS_LEADERS_SAY: Final = {
+    errors.COORDINATOR_NOT_AVAILABLE: errors.NOT_LEADER_OR_FOLLOWER,
+    errors.COORDINATOR_LOAD_IN_PROGRESS: errors.NOT_LEADER_OR_FOLLOWER,
+    errors.NOT_COORDINATOR: errors.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+async def handle(request: Request, message: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WriteTxnMarkersResponse.WritableTxnMarkerResult(
+                producer_id=wanted.producer_id, topics=[await _write(request, wanted, topic) for topic in wanted.topics]
+            )
+            for wanted in message.markers
+        ]
+    )
+
+
+async def _write(
+    request: Request,
+    wanted: WriteTxnMarkersRequest.WritableTxnMarker,
+    topic: WriteTxnMarkersRequest.WritableTxnMarkerTopic,
+) -> WriteTxnMarkersResponse.WritableTxnMarkerTopicResult:
+    marker = Marker(
+        producer=ProducerIdEpoch(wanted.producer_id, wanted.producer_epoch),
+        is_commit=wanted.transaction_result,
+        coordinator_epoch=wanted.coordinator_epoch,
+        version=wanted.transaction_version,
+    )
+    result = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name)
+    for index in topic.partition_indexes:
+        error: WireError = await request.broker.markers.write(marker, TopicPartition(topic.name, index))
+        result.partitions.append(
+            WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(
+                partition_index=index, error_code=_AS_LEADERS_SAY.get(error, error).code
+            )
+        )
+    return result
