@@ -39,10 +39,11 @@ class SetTimer(NamedTuple):
 class Effects:
     """One step: records go into one batch and are replayed at once; answers and sends follow when it is committed.
 
-    With a ``producer`` the batch is a part of that producer's transaction. A timer is armed at once.
+    With a ``producer`` the batch is a part of that producer's transaction. A timer is armed at once. Records that mean
+    the same one by one, such as tombstones, need not be ``is_atomic``: then they may take several batches.
     """
 
-    __slots__ = ("answers", "producer", "records", "sends", "timers")
+    __slots__ = ("answers", "is_atomic", "producer", "records", "sends", "timers")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -50,6 +51,7 @@ class Effects:
         self.timers: list[SetTimer] = []
         self.sends: list[Any] = []
         self.producer: ProducerIdEpoch | None = None
+        self.is_atomic = True
 
     def record(self, key: bytes, value: bytes | None) -> Effects:
         self.records.append(Record(key, value))
@@ -75,6 +77,7 @@ class Effects:
         self.timers += other.timers
         self.sends += other.sends
         self.producer = self.producer or other.producer
+        self.is_atomic = self.is_atomic and other.is_atomic
         return self
 
     def __add__(self, other: Effects) -> Effects:
@@ -82,7 +85,7 @@ class Effects:
 
     def __repr__(self) -> str:
         parts = ((name, getattr(self, name)) for name in self.__slots__)
-        return f"Effects({', '.join(f'{name}={value!r}' for name, value in parts if value)})"
+        return f"Effects({', '.join(f'{name}={value!r}' for name, value in parts if value and value is not True)})"
 
 
 class Shard(Protocol):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final, NamedTuple
 
-from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, Shard
+from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, Record, Shard
 from barnabas.coordinator.log_slices import Batches, slices
 from barnabas.coordinator.shard_timers import ShardTimers
 from barnabas.model import errors
@@ -22,7 +22,7 @@ from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
 from barnabas.storage.transactions import read_marker
 from barnabas.storage.validate import Origin, Rules, validate
-from barnabas.wire.batch import BatchHeader
+from barnabas.wire.batch import HEADER_BYTES, BatchHeader
 from barnabas.wire.records import decode_batch, encode_batch
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, FileClosed
@@ -33,6 +33,7 @@ log = logger("coordinator")
 NO_REQUEST: Final = -1  # the id of what nobody waits for
 REQUESTS_WAITING_MAX: Final = 100_000  # per shard; a join may wait for minutes, so there can be many
 STEPS_UNCOMMITTED_MAX: Final = 10_000  # steps that wait for the high watermark before the shard asks for patience
+RECORD_OVERHEAD_BYTES_MAX: Final = 32  # lengths, deltas and attributes of a record beside its key and value
 
 # What clients are told when a write fails: come back later, look for another coordinator, or do not try that again.
 _AS_COORDINATORS_SAY: Final[dict[WireError, WireError]] = {
@@ -184,12 +185,32 @@ class ShardRunner:
         facts: dict[str, Any] = {}
         if producer is not None:
             facts = {**producer._asdict(), "is_transactional": True}
-        batch = encode_batch([(now_ms, key, value, ()) for key, value in effects.records], **facts)
-        last_offset, header = self._write(batch)
-        offset = last_offset - header.last_offset_delta
-        for index, (key, value) in enumerate(effects.records):
-            self._shard.replay(key, value, offset=offset + index, producer=producer, timestamp_ms=now_ms)
+        last_offset = self._last_offset
+        for records in self._portions(effects):
+            batch = encode_batch([(now_ms, key, value, ()) for key, value in records], **facts)
+            last_offset, header = self._write(batch)
+            offset = last_offset - header.last_offset_delta
+            for index, (key, value) in enumerate(records):
+                self._shard.replay(key, value, offset=offset + index, producer=producer, timestamp_ms=now_ms)
         return last_offset
+
+    def _portions(self, effects: Effects) -> Iterator[list[Record]]:
+        """The records, batch by batch: one if they belong together, else as many as the topic's limit asks for."""
+        if effects.is_atomic:
+            yield effects.records
+            return
+        size_bytes_max = self._partition.log.settings.max_message_bytes - HEADER_BYTES
+        portion: list[Record] = []
+        size_bytes = 0
+        for record in effects.records:
+            record_bytes = len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES_MAX
+            if portion and size_bytes + record_bytes > size_bytes_max:
+                yield portion
+                portion, size_bytes = [], 0
+            portion.append(record)
+            size_bytes += record_bytes
+        if portion:
+            yield portion
 
     def _write(self, batch: bytearray, *, transaction_version: int = 0) -> tuple[int, BatchHeader]:
         rules = Rules.of(self._partition.log.settings, origin=Origin.COORDINATOR)
