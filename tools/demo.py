@@ -50,10 +50,10 @@ def main() -> int:
             run("topic create orders -p 3", address)
             say(f"3. {ORDERS:,} records in")
             run(
-                r"produce orders -f '%k\t%v\n' -z lz4",
+                r"produce orders -f '%k\t%v' -z lz4 -o count",
                 address,
                 given=orders(),
-                shown=r"generate-orders | barnabas produce orders -f '%k\t%v\n' -z lz4",
+                shown=r"generate-orders | barnabas produce orders -f '%k\t%v' -z lz4 -o count",
             )
             say("4. Records out")
             run(r"consume orders -o start -n 5 -f '%p/%o  %k  %v\n'", address)
