@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from bench.peers import Peer
 
@@ -42,6 +43,6 @@ class Leg:
 
 
 def one_line(text: str) -> str:
-    """The first line that says something, short enough for a table."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """The first line that says something, short enough for a table, and without the place where this runs."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "").replace(str(Path.home()), "~")
     return line if len(line) <= REASON_CHARACTERS_MAX else line[: REASON_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,123 @@
+// franz-go: `franz-go FEATURE BOOTSTRAP TOPIC`; ends with 0 if the feature works.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+var feature, bootstrap, topic = os.Args[1], os.Args[2], os.Args[3]
+
+func client(options ...kgo.Opt) *kgo.Client {
+	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic))...)
+	must(err)
+	return made
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func expect(wanted, found string) {
+	if wanted != found {
+		must(fmt.Errorf("expected %q, got %q", wanted, found))
+	}
+}
+
+func records() []*kgo.Record {
+	return []*kgo.Record{kgo.StringRecord("a"), kgo.StringRecord("b"), kgo.StringRecord("c")}
+}
+
+func produce(ctx context.Context, options ...kgo.Opt) {
+	producer := client(options...)
+	defer producer.Close()
+	must(producer.ProduceSync(ctx, records()...).FirstErr())
+}
+
+func consume(ctx context.Context, count int, options ...kgo.Opt) string {
+	consumer := client(append(options, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+	defer consumer.Close()
+	var found strings.Builder
+	for found.Len() < count {
+		fetches := consumer.PollFetches(ctx)
+		must(fetches.Err())
+		fetches.EachRecord(func(record *kgo.Record) { found.Write(record.Value) })
+	}
+	if feature == "group" {
+		must(consumer.CommitUncommittedOffsets(ctx))
+	}
+	return found.String()
+}
+
+func group(ctx context.Context) {
+	options := []kgo.Opt{kgo.ConsumerGroup(topic), kgo.DisableAutoCommit()}
+	produce(ctx)
+	expect("abc", consume(ctx, 3, options...))
+	produce(ctx)
+	expect("abc", consume(ctx, 3, options...)) // from where the group stood
+}
+
+func transactions(ctx context.Context) {
+	producer := client(kgo.TransactionalID(topic))
+	defer producer.Close()
+	for _, one := range []struct {
+		value string
+		end   kgo.TransactionEndTry
+	}{{"x", kgo.TryAbort}, {"k", kgo.TryCommit}} {
+		must(producer.BeginTransaction())
+		must(producer.ProduceSync(ctx, kgo.StringRecord(one.value)).FirstErr())
+		must(producer.EndTransaction(ctx, one.end))
+	}
+	expect("k", consume(ctx, 1, kgo.FetchIsolationLevel(kgo.ReadCommitted())))
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	administrator := kadm.NewClient(client())
+	defer administrator.Close()
+	_, err := administrator.CreateTopic(ctx, 1, 1, nil, topic)
+	must(err)
+	switch feature {
+	case "round-trip":
+		produce(ctx, kgo.DisableIdempotentWrite())
+		expect("abc", consume(ctx, 3))
+	case "codecs":
+		for _, codec := range []kgo.CompressionCodec{
+			kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression(),
+		} {
+			produce(ctx, kgo.ProducerBatchCompression(codec))
+		}
+		expect("abcabcabcabc", consume(ctx, 12))
+	case "idempotence":
+		produce(ctx)
+		expect("abc", consume(ctx, 3))
+	case "group":
+		group(ctx)
+	case "transactions":
+		transactions(ctx)
+	case "topics":
+		details, err := administrator.ListTopics(ctx, topic)
+		must(err)
+		expect("1", fmt.Sprint(len(details[topic].Partitions)))
+		_, err = administrator.DeleteTopic(ctx, topic)
+		must(err)
+	case "offsets":
+		produce(ctx)
+		ends, err := administrator.ListEndOffsets(ctx, topic)
+		must(err)
+		expect("3", fmt.Sprint(ends[topic][0].Offset))
+	default:
+		must(errors.New("no such feature"))
+	}
+}
