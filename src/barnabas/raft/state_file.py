@@ -6,9 +6,8 @@ The file is replaced as a whole and synced before anything that rests on it beco
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
-
-import msgspec
 
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_BROKER, ZERO_UUID, Uuid
@@ -35,12 +34,14 @@ def encode_state(state: QuorumState, *, kraft_version: int, voter_ids: tuple[int
         voters = [{"voterId": voter_id} for voter_id in voter_ids]
         fields = {"clusterId": "", **fields, "appliedOffset": 0, "currentVoters": voters}
         version = 0
-    return msgspec.json.encode({**fields, "data_version": version})
+    return json.dumps({**fields, "data_version": version}, separators=(",", ":")).encode()
 
 
 def decode_state(content: bytes) -> QuorumState:
     try:
-        fields = msgspec.json.decode(content.split(b"\n", 1)[0], type=dict[str, Any])
+        fields = json.loads(content.split(b"\n", 1)[0])
+        if not isinstance(fields, dict):
+            raise CorruptState(f"{QUORUM_STATE_FILE} holds no JSON object")
         version = fields["data_version"]
         epoch, leader_id, voted_id = fields["leaderEpoch"], fields["leaderId"], fields["votedId"]
         if not isinstance(version, int) or not 0 <= version <= VERSION_MAX:
@@ -48,7 +49,7 @@ def decode_state(content: bytes) -> QuorumState:
         if not all(isinstance(number, int) for number in (epoch, leader_id, voted_id)):
             raise CorruptState(f"{QUORUM_STATE_FILE} has something else than a number")
         directory_id = Uuid.parse(fields["votedDirectoryId"]) if version else ZERO_UUID
-    except (msgspec.DecodeError, KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CorruptState(f"{QUORUM_STATE_FILE} cannot be read: {error}") from error
     voted = ReplicaKey(voted_id, directory_id) if voted_id >= 0 else None
     return QuorumState(max(epoch, 0), max(leader_id, NO_BROKER), voted)
