@@ -11,14 +11,14 @@ import shutil
 import signal
 import sys
 import tempfile
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
 from barnabas.broker.settings import BrokerSettings
+from barnabas.cli.config_file import read_config
 from barnabas.cli.logs import write_logs
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
@@ -64,38 +64,6 @@ def _given(
             raise InvalidSetting(f"--set {override!r} must be name=value")
         given[name.strip()] = value
     return given
-
-
-def read_config(path: Path) -> dict[str, str]:
-    """Settings from a ``server.properties`` or, by its ending, a TOML file with the same names."""
-    text = path.read_text()
-    if path.suffix == ".toml":
-        try:
-            return dict(_flatten(tomllib.loads(text)))
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidSetting(f"{path}: {error}") from error
-    return dict(_properties(text))
-
-
-def _properties(text: str) -> Iterable[tuple[str, str]]:
-    joined = text.replace("\\\r\n", "").replace("\\\n", "")
-    for line in joined.splitlines():
-        stripped = line.strip()
-        if stripped and stripped[0] not in "#!":
-            name, _, value = stripped.partition("=")
-            yield name.strip(), value.strip()
-
-
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
-        elif isinstance(value, bool):
-            yield prefix + name, str(value).lower()
-        elif isinstance(value, list):
-            yield prefix + name, ",".join(map(str, value))
-        else:
-            yield prefix + name, str(value)
 
 
 def _run(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
