@@ -27,6 +27,10 @@ class LenientBarnabas(BarnabasPeer):
 
     dropped: ClassVar[set[str]] = set()
 
+    def prepare(self) -> None:
+        # Kafka has to be told what to advertise; a test asks where the answer came from, so Barnabas is told as well.
+        self.settings.setdefault("advertised.listeners", f"PLAINTEXT://{self.bootstrap}")
+
     def start(self) -> None:
         for _ in range(_SETTINGS_DROPPED_MAX):
             for name in self.dropped:
