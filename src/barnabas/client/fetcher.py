@@ -173,6 +173,7 @@ class Fetcher:
         seeks: dict[TopicPartition, int],
         now: float,
     ) -> None:
+        filled = sum(1 for topic in answer.responses for part in topic.partitions if part.records)
         for topic in answer.responses:
             name = topic.topic or self._cluster.metadata.topic_name(topic.topic_id) or ""
             for part in topic.partitions:
@@ -182,13 +183,13 @@ class Fetcher:
                     continue
                 row = error_of(part.error_code)
                 if row is errors.NONE:
-                    self._add(cursor, part)
+                    self._add(cursor, part, is_alone=filled == 1)
                 elif row is errors.OFFSET_OUT_OF_RANGE:
                     self._reset(cursor)
                 else:
                     self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
 
-    def _add(self, cursor: Cursor, part: FetchResponse.PartitionData) -> None:
+    def _add(self, cursor: Cursor, part: FetchResponse.PartitionData, *, is_alone: bool) -> None:
         cursor.high_watermark = part.high_watermark
         cursor.last_stable_offset = part.last_stable_offset
         cursor.log_start_offset = part.log_start_offset
@@ -204,7 +205,7 @@ class Fetcher:
         else:
             if ends:
                 cursor.add(Chunk(records, Visibility(aborted)), next_offset=ends[-1])
-            else:
+            elif is_alone:  # beside others it only had too little room left, and has its turn later
                 place, offset = cursor.partition, cursor.fetch_offset
                 cursor.error = RecordTooLarge(f"{place}: the batch at {offset} is above max.partition.fetch.bytes")
         self.news.set()

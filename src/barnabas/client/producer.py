@@ -140,6 +140,11 @@ class Producer:
             if self._owns_cluster:
                 await self.cluster.close()
 
+    @property
+    def buffered_bytes(self) -> int:
+        """What the records that are not settled yet take of ``buffer.memory``."""
+        return self._accumulator.used_bytes
+
     def _started(self) -> Sender:
         if self._sender is None:
             self._sender = Sender(self.cluster, self._accumulator, self.settings)
