@@ -15,6 +15,8 @@ from barnabas.broker.chores import Chores
 from barnabas.broker.controller_requests import allocate_producer_ids
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.groups import Groups
+from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
 from barnabas.broker.services import Services
@@ -29,8 +31,6 @@ from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.image_difference import difference
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
-from barnabas.model import errors
-from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
@@ -91,6 +91,8 @@ class Node:
         )
         self.services = self._services(controller, replicas)
         cleanup.push_async_callback(replicas.stop)
+        cleanup.push_async_callback(LeaderRecovery(self.services).stop)
+        cleanup.push_async_callback(self.services.groups.stop)
         cleanup.push_async_callback(self.services.transactions.stop)
         await self._bind(cleanup)
         self._broker_epoch = await lifecycle.join(self.services, self.listeners)
@@ -172,6 +174,9 @@ class Node:
                 sessions_max=self.settings.max_incremental_fetch_session_cache_slots,
             ),
             producer_ids=producer_ids,
+            groups=Groups(
+                replicas=replicas, world=self.world, timers=self._timers, settings=lambda: self.services.settings
+            ),
             transactions=make_transaction_coordinator(
                 world=self.world,
                 timers=self._timers,
@@ -186,7 +191,7 @@ class Node:
         return services
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:
-        raise ApiError(errors.COORDINATOR_NOT_AVAILABLE)
+        await self.services.groups.runtime.append_marker(index, batch, transaction_version=transaction_version)
 
     async def _bind(self, cleanup: AsyncExitStack) -> None:
         dispatcher = Dispatcher(self.services)

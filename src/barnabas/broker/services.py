@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.groups import Groups
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.settings import BrokerSettings
 from barnabas.coordinator.markers import LocalMarkers
@@ -33,6 +34,7 @@ class Services:
     replicas: Replicas
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    groups: Groups
     transactions: TransactionCoordinator
     markers: LocalMarkers
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
@@ -161,7 +162,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *TRANSACTION_SETTINGS]
+    own = [*_own(), *GROUP_SETTINGS, *TRANSACTION_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -197,6 +198,7 @@ class BrokerSettings:
     producer_id_expiration_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
+    groups: GroupSettings
     transactions: TransactionSettings
     topic_defaults: TopicSettings
     given: Mapping[str, str]  # as the file and the command line gave them
@@ -213,10 +215,12 @@ class BrokerSettings:
             for setting in BROKER_SETTINGS
             if setting.attribute in cls.__dataclass_fields__
         }
+        topic_defaults = _defaults_of(values)
         return cls(
             **own,
+            groups=GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes),
             transactions=TransactionSettings.of(values),
-            topic_defaults=_defaults_of(values),
+            topic_defaults=topic_defaults,
             given=given,
             dynamic=dynamic,
         )

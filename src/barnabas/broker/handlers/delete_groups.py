@@ -1,0 +1,25 @@
+"""DeleteGroups: groups without members are forgotten, with all that they committed.
+
+Versions: 0–2.
+Behaviour: as Kafka's. Each group succeeds or fails alone.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+
+async def handle(request: Request, message: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    response = DeleteGroupsResponse()
+    for group_id in dict.fromkeys(message.groups_names):
+        one = GroupRequest(DeleteGroupsRequest(groups_names=[group_id]), request.version)
+        try:
+            response.results += await request.broker.groups.ask(group_id, one)
+        except ApiError as error:
+            response.results.append(
+                DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.error.code)
+            )
+    return response

@@ -1,0 +1,25 @@
+"""DescribeGroups: the state and the members of classic groups.
+
+Versions: 0–6.
+Behaviour: as Kafka's. A group that is not there is dead; since version 6 that is an error.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+
+async def handle(request: Request, message: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    response = DescribeGroupsResponse()
+    for group_id in message.groups:
+        one = GroupRequest(DescribeGroupsRequest(groups=[group_id]), request.version)
+        try:
+            response.groups += await request.broker.groups.ask(group_id, one)
+        except ApiError as error:
+            response.groups.append(
+                DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.error.code)
+            )
+    return response

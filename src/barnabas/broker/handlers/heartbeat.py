@@ -1,0 +1,27 @@
+"""Heartbeat: a member of a classic group is alive, and hears whether it must join again.
+
+Versions: 0–4.
+Behaviour: as Kafka's. While the coordinator is being loaded every heartbeat is good.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+async def handle(request: Request, message: HeartbeatRequest) -> HeartbeatResponse:
+    if not message.group_id:
+        raise ApiError(errors.INVALID_GROUP_ID)
+    try:
+        response: HeartbeatResponse = await request.broker.groups.ask(
+            message.group_id, GroupRequest(message, request.version)
+        )
+    except ApiError as error:
+        if error.error is errors.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        raise
+    return response

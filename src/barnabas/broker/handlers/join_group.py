@@ -1,0 +1,41 @@
+"""JoinGroup: a member enters a classic group; the answer comes when everybody has joined.
+
+Versions: 0–9.
+Behaviour: as Kafka's. While a join waits, nothing else is read from its connection.
+Differs from Kafka: metadata that no group's record could hold is refused at once with MESSAGE_TOO_LARGE.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+NULL_PROTOCOL_SINCE: Final = 7
+
+
+async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupResponse:
+    groups = request.broker.groups
+    client_id = request.header.client_id or ""
+    try:
+        if not message.group_id:
+            raise ApiError(errors.INVALID_GROUP_ID)
+        response: JoinGroupResponse = await groups.ask(
+            message.group_id,
+            GroupRequest(
+                message,
+                request.version,
+                client_id=client_id,
+                client_host=f"/{request.connection.peer[0]}",
+                new_member_id=groups.new_member_id(message.group_instance_id or client_id),
+            ),
+        )
+    except ApiError as error:
+        response = JoinGroupResponse(error_code=error.error.code, member_id=message.member_id, protocol_name=None)
+    if response.protocol_name is None and request.version < NULL_PROTOCOL_SINCE:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,44 @@
+"""LeaveGroup: members leave a classic group, or an administrator removes them.
+
+Versions: 0–5.
+Behaviour: as Kafka's. Up to version 2 there is one member, and its error is the answer's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+MEMBERS_SINCE: Final = 3
+
+
+async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResponse:
+    if not message.group_id:
+        raise ApiError(errors.INVALID_GROUP_ID)
+    if request.version < MEMBERS_SINCE:
+        message.members = [LeaveGroupRequest.MemberIdentity(member_id=message.member_id)]
+    try:
+        response: LeaveGroupResponse = await request.broker.groups.ask(
+            message.group_id, GroupRequest(message, request.version)
+        )
+    except ApiError as error:
+        if error.error is not errors.UNKNOWN_MEMBER_ID:
+            raise
+        response = LeaveGroupResponse(
+            members=[
+                LeaveGroupResponse.MemberResponse(
+                    member_id=each.member_id,
+                    group_instance_id=each.group_instance_id,
+                    error_code=errors.UNKNOWN_MEMBER_ID.code,
+                )
+                for each in message.members
+            ]
+        )
+    if request.version < MEMBERS_SINCE:
+        return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+    return response

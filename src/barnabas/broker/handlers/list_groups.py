@@ -1,0 +1,16 @@
+"""ListGroups: the groups that this broker coordinates.
+
+Versions: 0–5.
+Behaviour: as Kafka's. Filters by state and type are read without regard to case.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+async def handle(request: Request, message: ListGroupsRequest) -> ListGroupsResponse:
+    answers = await request.broker.groups.ask_all(GroupRequest(message, request.version))
+    return ListGroupsResponse(groups=[group for listed in answers for group in listed])

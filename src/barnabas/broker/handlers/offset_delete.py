@@ -1,0 +1,50 @@
+"""OffsetDelete: what a group committed for some partitions is forgotten.
+
+Versions: 0.
+Behaviour: as Kafka's. Topics that the group reads just now keep their offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+RequestTopic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+ResponseTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+
+
+async def handle(request: Request, message: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    if not message.group_id:
+        raise ApiError(errors.INVALID_GROUP_ID)
+    topics = request.broker.image.topics.by_name
+    known, refused = [], []
+    for topic in message.topics:
+        found = topics.get(topic.name)
+        count = 0 if found is None else len(found.partitions)
+        missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+        if missing:
+            refused.append(_unknown(topic.name, missing))
+        if topic.partitions:
+            known.append(topic)
+    message.topics = known
+    response: OffsetDeleteResponse = await request.broker.groups.ask(
+        message.group_id, GroupRequest(message, request.version)
+    )
+    response.topics += refused
+    return response
+
+
+def _unknown(name: str, partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition]) -> ResponseTopic:
+    return ResponseTopic(
+        name=name,
+        partitions=[
+            OffsetDeleteResponse.OffsetDeleteResponsePartition(
+                partition_index=each.partition_index, error_code=errors.UNKNOWN_TOPIC_OR_PARTITION.code
+            )
+            for each in partitions
+        ],
+    )

@@ -1,0 +1,28 @@
+"""SyncGroup: the leader hands in the assignment of a classic group; every member gets its part once it has.
+
+Versions: 0–5.
+Behaviour: as Kafka's. Version 5 must name the protocol that was agreed upon, or none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+PROTOCOL_SINCE: Final = 5
+
+
+async def handle(request: Request, message: SyncGroupRequest) -> SyncGroupResponse:
+    if not message.group_id:
+        raise ApiError(errors.INVALID_GROUP_ID)
+    if request.version >= PROTOCOL_SINCE and (message.protocol_type is None or message.protocol_name is None):
+        raise ApiError(errors.INCONSISTENT_GROUP_PROTOCOL)
+    response: SyncGroupResponse = await request.broker.groups.ask(
+        message.group_id, GroupRequest(message, request.version)
+    )
+    return response
