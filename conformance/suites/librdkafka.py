@@ -44,6 +44,7 @@ _SCENARIO = re.compile(r'\.scenario\s*=\s*"([\w,]+)"')
 _LEFT_OUT = ("TEST_F_LOCAL", "TEST_F_MANUAL", "TEST_F_KNOWN_ISSUE,", "TEST_F_KNOWN_ISSUE)")
 _ROW = re.compile(r"^\|\S* (\S+) +\| +(\w+) \| +([\d.]+)s \S*?\|(.*)$")
 _FINISHED = re.compile(r"/ +([\d.]+)s\] =+ Test (\w+) (PASSED|FAILED)")
+_FAILED = re.compile(r'^### Test "(\d{4}_\w+)[^"\n]*" failed at .*\n(.*)$', re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _VERDICTS = {"PASSED": Verdict.PASS, "FAILED": Verdict.FAIL, "SKIPPED": Verdict.SKIP}
 # The tests call these scripts of Kafka's distribution.
@@ -144,8 +145,8 @@ class _Runner:
 
 
 def _rows(printed: str) -> list[Outcome]:
-    """The rows of the summary, and, where a hang kept it from coming, the tests that had finished before."""
-    rows: dict[str, Outcome] = {}
+    """The rows of the summary, and, where a hang or a crash kept it from coming, what was known by then."""
+    rows = {test: Outcome(test, Verdict.FAIL, one_line(reason)) for test, reason in _FAILED.findall(printed)}
     for line in printed.splitlines():
         if finished := _FINISHED.search(line):
             rows.setdefault(finished[2], Outcome(finished[2], _VERDICTS[finished[3]], "", float(finished[1])))

@@ -16,6 +16,13 @@ PRINTED = """\
 | 0082_fetch_max_bytes                     |    SKIPPED |   0.000s | Test skipped due to quick mode
 """
 HANGING = "[0045_regex  / 12.500s] ================= Test 0045_regex PASSED =================\n[0045_next / 0.1s] …"
+CRASHED = """\
+### Test "0103_transactions (do_test_basic:130: with compression)" failed at test.c:5370:create_topic() at 21:50: ###
+Test assertion failed: only 1 broker(s) are registered
+[<MAIN>                      /  2.209s] 4 thread(s) in use by librdkafka
+### Test "<MAIN>" failed at test.c:1950:test_wait_exit() at 21:50: ###
+4 thread(s) still active in librdkafka
+"""
 TABLE = """\
 struct test tests[] = {
     {.name = "<MAIN>", .flags = TEST_F_LOCAL},
@@ -45,6 +52,12 @@ def test_rows_are_matched_by_their_exact_names() -> None:
 def test_a_test_that_finished_before_a_hang_keeps_its_verdict() -> None:
     (row,) = _rows(HANGING)
     assert (row.test, row.verdict, row.seconds) == ("0045_regex", Verdict.PASS, 12.5)
+
+
+def test_a_test_that_took_the_runner_with_it_says_why_it_failed() -> None:
+    (row,) = _rows(CRASHED)
+    reason = "Test assertion failed: only 1 broker(s) are registered"
+    assert (row.test, row.verdict, row.reason) == ("0103_transactions", Verdict.FAIL, reason)
 
 
 def test_a_pass_in_which_nothing_ran_is_not_taken_for_one() -> None:
