@@ -91,7 +91,7 @@ class Client:
 
     def is_accepted(self) -> bool:
         """Whether the coordinator would take a commit from this client."""
-        group = self.play.groups.groups.get(GROUP)
+        group = self.play.table.get(GROUP)
         member = group.members.get(self.name) if group is not None else None
         return member is not None and self.epoch in (member.member_epoch, member.previous_member_epoch)
 
@@ -118,7 +118,7 @@ def check(clients: list[Client]) -> None:
 
 
 def check_group(play: Play) -> None:
-    for group in play.groups.groups.values():
+    for group in play.table.values():
         owners: dict[tuple[bytes, int], str] = {}
         for member in group.members.values():
             for owned in (member.assigned, member.pending_revocation):

@@ -55,7 +55,7 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}  # by instance id
         self._owners: dict[tuple[Uuid, int], str] = {}
         # What does not last: it is built up again after a restart.
-        self.is_metadata_stale = True  # topics may have changed since the group's hash was computed
+        self.topics_version = -1  # of the topics that the group's hash was last compared with
         self.rebalance_epochs: dict[str, int] = {}  # by member: the epoch that it is to leave before its timer fires
         self.awaited_joins: set[str] = set()  # classic members that were told to join again
 
@@ -128,11 +128,10 @@ class ConsumerGroup:
                 shared = member.classic.protocol_names if shared is None else shared & member.classic.protocol_names
         return bool(names) if shared is None else not shared.isdisjoint(names)
 
-    def is_all_classic_without(self, gone: Collection[str]) -> bool:
-        """Whether those who leave are the last that speak the new protocol, so that the group may become classic."""
-        rest = [member for member_id, member in self.members.items() if member_id not in gone]
-        left_modern = any(not self.members[member_id].uses_classic_protocol for member_id in gone)
-        return left_modern and all(member.uses_classic_protocol for member in rest)
+    @property
+    def is_all_classic(self) -> bool:
+        """Whether nobody is left who speaks the new protocol, so that the group may become classic."""
+        return bool(self.members) and self.classic_count == len(self.members)
 
     def waits_for_others(self, member: Member) -> bool:
         """Whether a partition that the member is to have is still with somebody else."""

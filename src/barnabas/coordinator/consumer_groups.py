@@ -1,4 +1,4 @@
-"""All groups of the consumer protocol in one shard: heartbeats, time-outs, new topics, and the lines replayed.
+"""All groups of the consumer protocol in one shard: heartbeats, time-outs, and the lines replayed.
 
 A member does everything with one request: it joins with epoch 0, stays with the epoch it was given, leaves with -1, or
 with -2 if it is static and will be back. What a heartbeat leads to is in :mod:`barnabas.coordinator.consumer_step`,
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import Any, cast
 
 from barnabas.coordinator import consumer_group_records as lines
 from barnabas.coordinator.consumer_group import ConsumerGroup
@@ -35,18 +35,20 @@ from barnabas.coordinator.consumer_member import (
     topic_names,
 )
 from barnabas.coordinator.consumer_step import (
+    DOWNGRADE,
     MEMBER_TIMERS,
     REBALANCE,
+    RESOLVE,
     SESSION,
     ConsumerStep,
+    GroupTimer,
     KnownTopics,
     MemberTimer,
-    PatternTimer,
 )
 from barnabas.coordinator.effects import Effects
 from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.coordinator.reconciliation import Reported
 from barnabas.coordinator.subscriptions import UNRESOLVED, Resolution, metadata_hash, subscribed_names
-from barnabas.metadata.topics_image import TopicsImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -54,25 +56,18 @@ from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbe
 SettingsOf = Callable[[str], ConsumerGroupSettings]
 
 
-class Migration(Protocol):
-    """How groups pass from one protocol to the other; the shard knows both kinds."""
-
-    def upgraded(self, group_id: str, now_ms: int, effects: Effects) -> ConsumerGroup | None:
-        """The classic group of this name as a consumer group, with the lines that make it one; None if there is none.
-
-        ApiError if there is one and it cannot be.
-        """
-
-    def downgrade(self, group: ConsumerGroup, gone: Collection[Member], now_ms: int, effects: Effects) -> bool:
-        """Whether the group, without those who leave, is a classic group from now on."""
+Upgrade = Callable[[str, int, Effects], ConsumerGroup | None]
 
 
 class ConsumerGroups:
-    def __init__(self, settings_of: SettingsOf) -> None:
-        self.groups: dict[str, ConsumerGroup] = {}
-        self.topics = KnownTopics()
+    def __init__(
+        self, settings_of: SettingsOf, topics: KnownTopics, table: dict[str, Any], upgrade: Upgrade | None = None
+    ) -> None:
+        """``table`` has the groups of all kinds by their id; ``upgrade`` makes one of this kind of a classic one."""
         self.settings_of = settings_of
-        self.migration: Migration | None = None
+        self.topics = topics
+        self._table = table
+        self._upgrade = upgrade
         self._resolutions: dict[str, Resolution] = {}  # by group: of its patterns, under way
 
     # --- the log --------------------------------------------------------------------------------------------------
@@ -82,54 +77,52 @@ class ConsumerGroups:
         kind, about = lines.decode_key(key)
         decoded = None if value is None else lines.decode_value(kind, value)
         group_id: str = cast(lines.GroupKey, about).group_id
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         if group is None:
             if decoded is None:
                 return  # compaction may leave the end of a group without its beginning
-            group = self.groups[group_id] = ConsumerGroup(group_id)
+            group = self._table[group_id] = ConsumerGroup(group_id)
         if kind is lines.GROUP and decoded is None:
-            del self.groups[group_id]
+            del self._table[group_id]
         else:
             apply(group, kind, about, decoded)
 
     def loaded(self, now_ms: int) -> Effects:
         """Everybody has as much time as after a heartbeat just now: none could be received meanwhile."""
         effects = Effects()
-        for group in self.groups.values():
+        for group in list(self._table.values()):
+            if not isinstance(group, ConsumerGroup):
+                continue
+            self.downgrade_if_classic(group, group.members.values(), now_ms, effects)
             for member in group.members.values():
-                self._expect_heartbeat(group, member, now_ms, effects)
+                self.expect_heartbeat(group, member, now_ms, effects)
                 if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
                     group.rebalance_epochs[member.member_id] = member.member_epoch
                     timer = MemberTimer(REBALANCE, group.group_id, member.member_id)
                     effects.timer(timer, now_ms + member.rebalance_timeout_ms)
         return effects
 
-    def on_topics_changed(self, topics: TopicsImage, *, version: int, has_new: bool) -> None:
-        """Topics came, went or grew: each group looks at its own at its next heartbeat."""
-        self.topics.image = topics
-        self.topics.version = version
-        if has_new:
-            self.topics.newest_version = version
-        for group in self.groups.values():
-            group.is_metadata_stale = True
-
     # --- finding --------------------------------------------------------------------------------------------------
 
+    def find(self, group_id: str) -> ConsumerGroup | None:
+        found = self._table.get(group_id)
+        return found if isinstance(found, ConsumerGroup) else None
+
     def group(self, group_id: str) -> ConsumerGroup:
-        found = self.groups.get(group_id)
+        found = self.find(group_id)
         if found is None:
             raise ApiError(errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         return found
 
     def begin(self, group_id: str, now_ms: int, *, creates: bool) -> ConsumerStep:
         """A step on a group; one that does not exist is made, or made of a classic one, if a member joins."""
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         is_new = group is None
         effects = Effects()
         if group is None:
             if not creates:
                 raise ApiError(errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-            group = self.migration.upgraded(group_id, now_ms, effects) if self.migration is not None else None
+            group = self._upgrade(group_id, now_ms, effects) if self._upgrade is not None else None
         step = ConsumerStep(
             group or ConsumerGroup(group_id),
             topics=self.topics,
@@ -140,6 +133,12 @@ class ConsumerGroups:
         )
         step.effects.extend(effects)
         return step
+
+    def finish(self, step: ConsumerStep, reported: Reported) -> Member:
+        updated = step.advance(reported)
+        if step.resolution is not None:
+            self._resolutions[step.group.group_id] = step.resolution
+        return updated
 
     def check_room(self, group: ConsumerGroup, member_id: str) -> None:
         size_max = self.settings_of(group.group_id).size_max
@@ -176,10 +175,8 @@ class ConsumerGroups:
             client_host=request.client_host,
             classic=None,
         )
-        updated = step.advance(reported_in(message))
-        if step.resolution is not None:
-            self._resolutions[message.group_id] = step.resolution
-        self._expect_heartbeat(step.group, updated, now_ms, step.effects)
+        updated = self.finish(step, reported_in(message))
+        self.expect_heartbeat(step.group, updated, now_ms, step.effects)
         has_new_assignment = {t: set(p) for t, p in updated.assigned.items()} != {
             t: set(p) for t, p in member.assigned.items()
         }
@@ -205,7 +202,7 @@ class ConsumerGroups:
             check_epoch(known, message.member_epoch, reported_in(message))
             return known
         if not is_joining:
-            raise _fenced_instance(known, member_id)
+            raise fenced_instance(known, member_id)
         if not known.uses_classic_protocol and known.member_epoch != STATIC_LEAVE_EPOCH:
             raise ApiError(
                 errors.UNRELEASED_INSTANCE_ID,
@@ -214,7 +211,7 @@ class ConsumerGroups:
             )
         return step.replace_static(known, member_id)
 
-    def _expect_heartbeat(self, group: ConsumerGroup, member: Member, now_ms: int, effects: Effects) -> None:
+    def expect_heartbeat(self, group: ConsumerGroup, member: Member, now_ms: int, effects: Effects) -> None:
         timeout_ms = (
             member.classic.session_timeout_ms
             if member.classic is not None
@@ -233,7 +230,7 @@ class ConsumerGroups:
             if found is None:
                 raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Instance id {message.instance_id} is unknown.")
             if found.member_id != message.member_id:
-                raise _fenced_instance(found, message.member_id)
+                raise fenced_instance(found, message.member_id)
             member = found
         effects = Effects()
         if message.member_epoch == STATIC_LEAVE_EPOCH:
@@ -252,8 +249,6 @@ class ConsumerGroups:
             group.awaited_joins.discard(member.member_id)
             for kind in MEMBER_TIMERS:
                 effects.timer(MemberTimer(kind, group.group_id, member.member_id), None)
-        if self.migration is not None and self.migration.downgrade(group, gone, now_ms, effects):
-            return effects
         gone_ids = {member.member_id for member in gone}
         for member_id in sorted(gone_ids):
             effects.records.extend(without_member(group.group_id, member_id))
@@ -265,15 +260,30 @@ class ConsumerGroups:
         names = subscribed_names({member.subscription for member in rest}, patterns)
         new_hash = metadata_hash(names, self.topics.image)
         effects.records.append(group_line(group.group_id, group.epoch + 1, new_hash))
+        self.downgrade_if_classic(group, rest, now_ms, effects)
         return effects
+
+    def downgrade_if_classic(
+        self, group: ConsumerGroup, members: Collection[Member], now_ms: int, effects: Effects
+    ) -> None:
+        """If nobody is left who speaks the new protocol, the group becomes a classic one in a step of its own."""
+        settings = self.settings_of(group.group_id)
+        if (
+            members
+            and all(member.uses_classic_protocol for member in members)
+            and settings.migration_policy.allows_downgrade
+            and len(members) <= settings.classic_size_max
+        ):
+            effects.timer(GroupTimer(DOWNGRADE, group.group_id), now_ms)
 
     # --- time -----------------------------------------------------------------------------------------------------
 
     def on_timer(self, key: Hashable, now_ms: int) -> Effects:
-        if isinstance(key, PatternTimer):
+        if isinstance(key, GroupTimer):
+            assert key.kind == RESOLVE
             return self._resolve(key.group_id, now_ms)
         assert isinstance(key, MemberTimer)
-        group = self.groups.get(key.group_id)
+        group = self.find(key.group_id)
         member = group.members.get(key.member_id) if group is not None else None
         if group is None or member is None:
             return Effects()
@@ -285,9 +295,9 @@ class ConsumerGroups:
         """The next slice of finding out what a group's patterns stand for; after the last one the group knows."""
         effects = Effects()
         if not self._resolutions[group_id].proceed():
-            return effects.timer(PatternTimer(group_id), now_ms)
+            return effects.timer(GroupTimer(RESOLVE, group_id), now_ms)
         resolution = self._resolutions.pop(group_id)
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         if group is None:
             return effects
         wanted = {member.subscribed_topic_regex for member in group.members.values()}
@@ -333,7 +343,7 @@ def _given(new: str | None, old: str | None) -> str | None:
     return old if new is None else new
 
 
-def _fenced_instance(member: Member, member_id: str) -> ApiError:
+def fenced_instance(member: Member, member_id: str) -> ApiError:
     return ApiError(
         errors.FENCED_INSTANCE_ID,
         f"Static member {member_id} with instance id {member.instance_id} was fenced by member {member.member_id}.",

@@ -8,8 +8,8 @@ Heartbeats of both protocols are such steps; :mod:`barnabas.coordinator.consumer
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from barnabas.coordinator.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
@@ -39,17 +39,23 @@ from barnabas.metadata.topics_image import TopicsImage
 PATTERN_REFRESH_INTERVAL_MIN_MS: Final = 1000
 
 
-@dataclass(slots=True)
 class KnownTopics:
-    """The topics of the cluster as the coordinator was last told of them."""
+    """The topics of the cluster as its coordinators know them; one for all of them, kept up to date by the broker."""
 
-    image: TopicsImage = field(default_factory=TopicsImage)
-    version: int = -1
-    newest_version: int = -1  # in which a topic was made that patterns may stand for
+    def __init__(self) -> None:
+        self.image = TopicsImage()
+        self.version = 0
+        self.newest_version = 0  # in which a topic was made that patterns may stand for
+
+    def update(self, image: TopicsImage, *, version: int, has_new: bool) -> None:
+        """Topics came, went or grew: each group looks at its own at its next heartbeat."""
+        self.image = image
+        self.version = version
+        if has_new:
+            self.newest_version = version
 
 
-@dataclass(frozen=True, slots=True)
-class MemberTimer:
+class MemberTimer(NamedTuple):
     """When a member is removed: no heartbeat, partitions not given up, or not joined or synced in the classic way."""
 
     kind: str
@@ -57,18 +63,22 @@ class MemberTimer:
     member_id: str
 
 
-SESSION: Final = "session"
-REBALANCE: Final = "rebalance"
-JOIN: Final = "join"
-SYNC: Final = "sync"
+SESSION: Final = "consumer-session"
+REBALANCE: Final = "consumer-rebalance"
+JOIN: Final = "consumer-join"
+SYNC: Final = "consumer-sync"
 MEMBER_TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)
 
 
-@dataclass(frozen=True, slots=True)
-class PatternTimer:
-    """The next slice of a resolution of patterns."""
+class GroupTimer(NamedTuple):
+    """The next step of something that a group does by itself."""
 
+    kind: str
     group_id: str
+
+
+RESOLVE: Final = "consumer-resolve"  # a slice of finding out what patterns stand for
+DOWNGRADE: Final = "consumer-downgrade"  # all members speak the classic protocol: so does the group
 
 
 class ConsumerStep:
@@ -141,7 +151,7 @@ class ConsumerStep:
         resolution = Resolution(wanted, self._topics.image, version=self._topics.version)
         if not resolution.proceed():
             self.resolution = resolution
-            self.effects.timer(PatternTimer(self.group.group_id), self._now_ms)
+            self.effects.timer(GroupTimer(RESOLVE, self.group.group_id), self._now_ms)
             return False
         has_changed = False
         for pattern, resolved in resolution.result(self._now_ms).items():
@@ -172,11 +182,11 @@ class ConsumerStep:
             or has_new_pattern
             or new.subscribed_topic_names != old.subscribed_topic_names
         )
-        if not is_due and not self.group.is_metadata_stale:
+        if not is_due and self.group.topics_version == self._topics.version:
             return
         names = subscribed_names({member.subscription for member in members}, self.patterns)
         new_hash = metadata_hash(names, self._topics.image)
-        self.group.is_metadata_stale = False
+        self.group.topics_version = self._topics.version
         if is_due or new_hash != self.group.metadata_hash:
             self.epoch += 1
             self.effects.records.append(group_line(self.group.group_id, self.epoch, new_hash))

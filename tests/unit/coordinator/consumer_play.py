@@ -1,4 +1,4 @@
-"""A stage for consumer groups: a shard's worth of them on a log in a list, with virtual time and timers.
+"""A stage for consumer groups: a group shard on a log in a list, with virtual time and timers.
 
 Steps are performed as the runtime does: lines are appended and replayed at once, timers armed, answers handed out.
 """
@@ -12,14 +12,18 @@ from typing import Any
 from immutables import Map
 
 from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
-from barnabas.coordinator.consumer_groups import ConsumerGroups
+from barnabas.coordinator.consumer_step import KnownTopics
 from barnabas.coordinator.effects import Effects, Record
 from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.coordinator.group_settings import GroupSettings
+from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.records import PartitionRecord
 from barnabas.metadata.topics_image import TopicImage, TopicsImage
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
+from barnabas.wire.message import Message
 from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -59,9 +63,21 @@ class Play:
         self.timers: dict[Hashable, int] = {}
         self.version = 0
         self.counts: dict[str, int] = {}
-        self.groups = ConsumerGroups(lambda group_id: self.settings)
+        self.topics = KnownTopics()
         self.set_topics(topics or {})
-        self._answers: dict[int, Any] = {}
+        self.classic_settings = GroupSettings(initial_rebalance_delay_ms=0)
+        self.answers: dict[int, Any] = {}
+        self._request_id = 0
+        self._start()
+        self.perform(self.shard.loaded(self.now_ms))
+        self.timers.clear()  # offsets do not expire here
+
+    def _start(self) -> None:
+        self.shard = GroupShard(
+            lambda: self.classic_settings,
+            lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.settings, self.topics),
+        )
+        self.table: dict[str, Any] = self.shard.groups
 
     # --- the world around -----------------------------------------------------------------------------------------
 
@@ -69,19 +85,19 @@ class Play:
         self.version += 1
         has_new = bool(set(counts) - set(self.counts))
         self.counts = dict(counts)
-        self.groups.on_topics_changed(topics_image(counts), version=self.version, has_new=has_new)
+        self.topics.update(topics_image(counts), version=self.version, has_new=has_new)
 
     def perform(self, effects: Effects) -> None:
         for record in effects.records:
             self.log.append(record)
-            self.groups.replay(record.key, record.value)
+            self._replay(record)
         for timer in effects.timers:
             if timer.deadline_ms is None:
                 self.timers.pop(timer.key, None)
             else:
                 self.timers[timer.key] = timer.deadline_ms
         for request_id, response in effects.answers:
-            self._answers[request_id] = response
+            self.answers[request_id] = response
 
     def advance(self, delay_ms: int) -> None:
         end_ms = self.now_ms + delay_ms
@@ -89,7 +105,7 @@ class Play:
             at, _, key = min(due)
             self.now_ms = max(self.now_ms, at)
             del self.timers[key]
-            self.perform(self.groups.on_timer(key, self.now_ms))
+            self.perform(self.shard.on_timer(key, self.now_ms))
         self.now_ms = end_ms
 
     def restart(self, *, is_compacted: bool = False) -> None:
@@ -97,24 +113,26 @@ class Play:
         if is_compacted:
             last = {record.key: index for index, record in enumerate(self.log)}
             self.log = [self.log[index] for index in sorted(last.values())]
-        topics = self.groups.topics
-        self.groups = ConsumerGroups(lambda group_id: self.settings)
-        self.groups.topics = topics
+        self._start()
         self.timers.clear()
         for record in self.log:
-            self.groups.replay(record.key, record.value)
-        self.perform(self.groups.loaded(self.now_ms))
+            self._replay(record)
+        self.perform(self.shard.loaded(self.now_ms))
+
+    def _replay(self, record: Record) -> None:
+        self.shard.replay(record.key, record.value, offset=0, producer=None, timestamp_ms=self.now_ms)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def send(self, message: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
+    def send(self, message: Message, version: int) -> Any:
+        """What a request is answered with at once; None if it waits, an ApiError if it is refused."""
+        self._request_id += 1
         request = GroupRequest(message, version, "client", "/127.0.0.1", f"made-{len(self.log)}")
         try:
-            effects = self.groups.heartbeat(1, request, self.now_ms)
+            self.perform(self.shard.handle(self._request_id, request, self.now_ms))
         except ApiError as error:
-            return ConsumerGroupHeartbeatResponse(error_code=error.error.code, error_message=error.message)
-        self.perform(effects)
-        return self._answers.pop(1)
+            return error
+        return self.answers.pop(self._request_id, None)
 
     def ask(self, member: str, epoch: int, has: Mapping[str, list[int]] | None = None, **fields: Any):
         """A heartbeat of a member, for short: what it answers as ``(epoch, assignment)`` or the error's code."""
@@ -123,8 +141,8 @@ class Play:
             group_id=GROUP, member_id=member, member_epoch=epoch, topic_partitions=named(has), **fields
         )
         response = self.send(message, version)
-        if response.error_code:
-            return response.error_code
+        if isinstance(response, ApiError):
+            return response.error.code
         return response.member_epoch, assignment_of(response)
 
     def join(self, member: str, *names: str, **fields: Any):
@@ -137,7 +155,7 @@ class Play:
 
     @property
     def group(self):
-        return self.groups.groups[GROUP]
+        return self.table[GROUP]
 
     def owned(self, member: str) -> dict[str, list[int]]:
         assigned = self.group.members[member].assigned
