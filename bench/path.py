@@ -28,7 +28,7 @@ from barnabas.world.real import new_event_loop, real_world
 
 VERSION: Final = 9
 ZERO: Final = bytes(8)
-ROUNDS: Final = 100
+ROUNDS: Final = 40
 SIZES: Final = {"1 × 100 B": (1, 100, 200), "16 KB": (16, 1000, 100), "1 MB": (1000, 1000, 8)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from barnabas.broker.handlers import api_versions
+from barnabas.broker.handlers import api_versions, produce_one
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.routes import ROUTES, Route
 from barnabas.broker.services import Services
@@ -30,6 +30,10 @@ class Dispatcher:
         self._broker = broker
 
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
+        if len(frame) > 1 and not (frame[0] or frame[1]):  # Produce is API 0
+            answer = produce_one.attempt(self._broker, frame)
+            if answer is not None:
+                return answer
         header, position = decode_request_header(frame)
         request = Request(self._broker, connection, header)
         route = ROUTES.get(header.api_key)

@@ -39,8 +39,8 @@ class Replicas:
         self.image: ClusterImage = EMPTY
         self._store = store
         self._settings_of = settings_of
-        self._partitions: dict[tuple[str, int], Partition] = {}
-        self._by_id: dict[tuple[Uuid, int], Partition] = {}
+        self.by_name: dict[tuple[str, int], Partition] = {}
+        self.by_id: dict[tuple[Uuid, int], Partition] = {}
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -48,16 +48,16 @@ class Replicas:
         self._image_callbacks: list[OnImage] = []
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._partitions.values())
+        return iter(self.by_name.values())
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self.by_name)
 
     # --- finding --------------------------------------------------------------------------------------------------
 
     def leader(self, topic: str, index: int) -> Partition:
         """The partition, if this broker leads it; otherwise the error that tells the client what to do."""
-        partition = self._partitions.get((topic, index))
+        partition = self.by_name.get((topic, index))
         if partition is not None and partition.is_leader:
             return partition
         known = self.image.topics.by_name.get(topic)
@@ -66,7 +66,7 @@ class Replicas:
         raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
 
     def leader_by_id(self, topic_id: Uuid, index: int) -> Partition:
-        partition = self._by_id.get((topic_id, index))
+        partition = self.by_id.get((topic_id, index))
         if partition is not None and partition.is_leader:
             return partition
         known = self.image.topics.by_id.get(topic_id)
@@ -75,7 +75,7 @@ class Replicas:
         return self.leader(known.name, index)
 
     def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
-        return self._by_id.get((topic_id, index)) or self._partitions.get((topic, index))
+        return self.by_id.get((topic_id, index)) or self.by_name.get((topic, index))
 
     # --- telling others -------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Replicas:
         for key in changes.changed_partitions:
             topic = image.topics.by_id[key.topic_id]
             state = topic.partitions[key.partition]
-            partition = self._by_id.get((topic.id, key.partition))
+            partition = self.by_id.get((topic.id, key.partition))
             if self.broker_id not in state.replicas:
                 if partition is not None:
                     await self._remove(topic.name, topic.id, key.partition)
@@ -168,7 +168,7 @@ class Replicas:
     def _apply_settings(self, changes: MetadataChanges, image: ClusterImage) -> None:
         names = {resource.name for resource in changes.changed_configs if resource.type == ResourceType.TOPIC}
         is_everyone = any(resource.type == ResourceType.BROKER for resource in changes.changed_configs)
-        for partition in self._partitions.values():
+        for partition in self.by_name.values():
             if is_everyone or partition.id.topic in names:
                 partition.log.settings = self._settings_of(image, partition.id.topic)
                 partition.apply_settings()
@@ -190,16 +190,16 @@ class Replicas:
             log.error("partition has no disk", partition=key, reason=failure)
             return
         partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state)
-        self._partitions[name, index] = partition
-        self._by_id[topic_id, index] = partition
+        self.by_name[name, index] = partition
+        self.by_id[topic_id, index] = partition
         self._tell_leadership(partition, False)
 
     async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:
-        partition = self._by_id.pop((topic_id, index), None)
+        partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
-        if self._partitions.get((name, index)) is partition:
-            del self._partitions[name, index]
+        if self.by_name.get((name, index)) is partition:
+            del self.by_name[name, index]
         self._leave(partition)
         try:
             await self._store.delete(partition.id)
@@ -208,8 +208,8 @@ class Replicas:
 
     def directory_failed(self, directory: str) -> None:
         """A disk is gone: its partitions are no longer here; the rest lives on."""
-        for key, partition in list(self._partitions.items()):
+        for key, partition in list(self.by_name.items()):
             if partition.log.directory.startswith(directory + "/"):
-                del self._partitions[key]
-                self._by_id.pop((partition.topic_id, key[1]), None)
+                del self.by_name[key]
+                self.by_id.pop((partition.topic_id, key[1]), None)
                 self._leave(partition)
