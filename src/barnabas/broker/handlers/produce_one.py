@@ -62,8 +62,9 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         size, position = _size(frame, position + _PARTITION.size)
     except (IndexError, struct.error):
         return None
-    records = frame[position : position + size]
-    if partitions != ONE or frame[position + size :] != _END:
+    end = position + size
+    records = frame[position:end]
+    if partitions != ONE or len(frame) != end + len(_END) or frame[end:].tobytes() != _END:
         return None
     replicas = broker.replicas
     if version >= TOPIC_IDS_SINCE:
