@@ -12,9 +12,12 @@ from types import ModuleType
 from typing import Any, Final
 
 from barnabas.broker.handlers import (
+    add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -47,6 +50,7 @@ from barnabas.broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     update_features,
     write_txn_markers,
 )
@@ -109,8 +113,10 @@ ROUTES: Final[dict[int, Route]] = {
         _route(ApiKey.INIT_PRODUCER_ID, init_producer_id),
         _route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch),
         _route(ApiKey.ADD_PARTITIONS_TO_TXN, add_partitions_to_txn),
+        _route(ApiKey.ADD_OFFSETS_TO_TXN, add_offsets_to_txn),
         _route(ApiKey.END_TXN, end_txn),
         _route(ApiKey.WRITE_TXN_MARKERS, write_txn_markers),
+        _route(ApiKey.TXN_OFFSET_COMMIT, txn_offset_commit),
         _route(ApiKey.DESCRIBE_CONFIGS, describe_configs),
         _route(ApiKey.ALTER_CONFIGS, alter_configs),
         _route(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs),
@@ -124,6 +130,8 @@ ROUTES: Final[dict[int, Route]] = {
         _route(ApiKey.DESCRIBE_PRODUCERS, describe_producers),
         _route(ApiKey.DESCRIBE_TRANSACTIONS, describe_transactions),
         _route(ApiKey.LIST_TRANSACTIONS, list_transactions),
+        _route(ApiKey.CONSUMER_GROUP_HEARTBEAT, consumer_group_heartbeat),
+        _route(ApiKey.CONSUMER_GROUP_DESCRIBE, consumer_group_describe),
         _route(ApiKey.LIST_CONFIG_RESOURCES, list_config_resources),
         _route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions),
     )

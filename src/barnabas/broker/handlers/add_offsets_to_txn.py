@@ -1,0 +1,41 @@
+"""AddOffsetsToTxn: the offsets of a group become a part of a transaction.
+
+Versions: 0–4. Before version 2 a fenced producer is told INVALID_PRODUCER_EPOCH. Producers of transactions version 2 do
+not send it: TxnOffsetCommit implies it.
+Behaviour: the partition of the topic of offsets to which the group belongs is added; its marker settles the commits.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.effects import ProducerIdEpoch
+from barnabas.coordinator.partitioning import partition_of
+from barnabas.coordinator.transaction_requests import AddPartitions
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import OFFSETS_TOPIC, TopicPartition
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+FENCED_SINCE: Final = 2
+
+
+async def handle(request: Request, message: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    topic = request.broker.image.topics.by_name.get(OFFSETS_TOPIC)
+    if topic is None:
+        raise ApiError(errors.COORDINATOR_NOT_AVAILABLE)  # whoever commits offsets has asked for their coordinator
+    partition = TopicPartition(OFFSETS_TOPIC, partition_of(message.group_id, len(topic.partitions)))
+    outcome = await request.broker.transactions.add_partitions(
+        AddPartitions(
+            transactional_id=message.transactional_id,
+            producer=ProducerIdEpoch(message.producer_id, message.producer_epoch),
+            partitions=frozenset({partition}),
+            version=0,
+        )
+    )
+    error = outcome.error
+    if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
+        error = errors.INVALID_PRODUCER_EPOCH
+    return AddOffsetsToTxnResponse(error_code=error.code)
