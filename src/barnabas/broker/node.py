@@ -31,6 +31,7 @@ from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.image_difference import difference
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
@@ -49,6 +50,10 @@ log = logger("node")
 
 FLUSH_CHECK_MS: Final = 1000
 PRODUCER_CHECK_MS: Final = 600_000
+
+
+class CannotListen(BarnabasError):
+    """An address that is in use, or is none of this machine's."""
 
 
 class Node:
@@ -81,8 +86,10 @@ class Node:
         self._timers = Timers(self.world.clock)
         cleanup.callback(self._timers.close)
         self._store = await self._open_store()
+        self._broker_epoch = self._store.previous_broker_epoch  # what a start that fails leaves behind, too
         cleanup.push_async_callback(self._close_store)
-        self._broker_epoch = -1
+        if self.settings.log_dirs[0] in self._store.offline:
+            raise self._store.offline[self.settings.log_dirs[0]]
         controller = await self._start_controller(cleanup)
         replicas = Replicas(
             broker_id=self.settings.node_id,
@@ -199,7 +206,11 @@ class Node:
         limits = _limits(self.settings)
         for endpoint in self.settings.endpoints:
             listener = Listener(endpoint.name, dispatcher.serve, pool, self.world.clock, self._timers, limits)
-            await listener.bind(endpoint.host, endpoint.port)
+            try:
+                await listener.bind(endpoint.host, endpoint.port)
+            except OSError as error:
+                reason = (error.strerror or str(error)).rpartition(": ")[2]
+                raise CannotListen(f"cannot listen on {endpoint}: {reason}") from error
             cleanup.push_async_callback(listener.stop)
             self.listeners.append(listener)
 
@@ -252,11 +263,14 @@ class Node:
         self.failed.set()
 
     def _on_offline(self, directory: str, failure: DiskFailure) -> None:
+        is_home = directory == self.settings.log_dirs[0]
+        if is_home and not hasattr(self, "_store"):
+            return  # there is no node without its first directory: the start ends with this very failure
         log.error("directory is offline", directory=directory, reason=failure)
         if hasattr(self, "services"):
             self.services.replicas.directory_failed(directory)
-        if not self._store.directory_ids or directory == self.settings.log_dirs[0]:
-            self.failed.set()  # nothing to write to, or no metadata log: better gone than half alive
+        if is_home:
+            self.failed.set()  # no metadata log: better gone than half alive
 
 
 def _limits(settings: BrokerSettings) -> Limits:

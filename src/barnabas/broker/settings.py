@@ -44,6 +44,12 @@ def _endpoints_problem(value: Any) -> str | None:
     return None
 
 
+def _directories_problem(value: Any) -> str | None:
+    if not value:
+        return "at least one directory is needed"
+    return None if len(set(value)) == len(value) else "a directory is there twice"
+
+
 def _own() -> Iterator[Setting]:
     def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
         return Setting(name=name, kind=kind, default=default, doc=doc, **more)
@@ -65,7 +71,9 @@ def _own() -> Iterator[Setting]:
         "The addresses that clients are told; without them a client is told the address that it used.",
         check=_endpoints_problem,
     )
-    yield setting("log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.")
+    yield setting(
+        "log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.", check=_directories_problem
+    )
     yield setting(
         "num.partitions", Kind.INT, 1, "Partitions of a topic that does not say how many.", minimum=1, update=everywhere
     )
