@@ -79,7 +79,7 @@ class Partition:
         appended = self.log.append_as_leader(
             validated, leader_epoch=self.leader_epoch, now_ms=now_ms, transaction_version=transaction_version
         )
-        if self._must_flush or self.log.is_flush_due(now_ms):
+        if self.log.is_flush_due(now_ms):
             self._start_flush()
         self._advance()
         return appended
@@ -105,7 +105,11 @@ class Partition:
         """Move the high watermark to what every in-sync replica has; it stays while too few are in sync (KIP-966)."""
         if not self.is_in_sync_enough:
             return
-        offset = self.log.recovery_point if self._must_flush else self.log.end_offset
+        offset = self.log.end_offset
+        if self._must_flush and self.log.recovery_point < offset:
+            # Also after a restart: what recovery found in the page cache counts only once it is on the device.
+            offset = self.log.recovery_point
+            self._start_flush()
         if offset > self.log.high_watermark and self.log.advance_high_watermark(offset):
             self.acknowledgements.reached(self.log.high_watermark)
             self.readers.wake()
