@@ -28,7 +28,12 @@ def facts(broker: Services) -> Facts:
     return Facts(
         cluster_id=broker.cluster_id,
         node_id=broker.broker_id,
-        schema=ConfigSchema(node_id=broker.broker_id, broker_settings=BROKER_SETTINGS, static=settings.given),
+        schema=ConfigSchema(
+            node_id=broker.broker_id,
+            broker_settings=BROKER_SETTINGS,
+            group_settings=settings.consumer_groups.group_configs,
+            static=settings.given,
+        ),
         num_partitions=settings.num_partitions,
         default_replication_factor=settings.default_replication_factor,
         delete_topic_enable=settings.delete_topic_enable,

@@ -1,7 +1,7 @@
 """Settings as DescribeConfigs shows them: the value in force, where it comes from, and what it would be otherwise.
 
-Every value has a chain of sources, nearest first: the topic, this broker, all brokers, the file, the default. The first
-one that is set is in force; the rest are its synonyms. Secrets are never shown.
+Every value has a chain of sources, nearest first: the topic or the group, this broker, all brokers, the file, the
+default. The first one that is set is in force; the rest are its synonyms. Secrets are never shown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from barnabas.broker.settings import BROKER_SETTINGS, UNITS_MS, BrokerSettings
+from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.settings import Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
@@ -24,6 +25,7 @@ class Source(enum.IntEnum):
     ALL_BROKERS = 3
     FILE = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -84,6 +86,19 @@ def describe_all_brokers(image: ClusterImage, names: Collection[str] | None) -> 
             setting = BROKER_SETTINGS[name]
             chain = [Synonym(name, value, Source.ALL_BROKERS)]
             yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
+
+
+def describe_group(
+    image: ClusterImage, group_id: str, settings: BrokerSettings, names: Collection[str] | None
+) -> Iterator[Described]:
+    """A group need not exist to be described: what is set for it waits for it."""
+    own = image.configs.of(ConfigResource(ResourceType.GROUP, group_id))
+    for setting in settings.consumer_groups.group_configs:
+        if names is None or setting.name in names:
+            chain = [Synonym(setting.name, own[setting.name], Source.GROUP)] if setting.name in own else []
+            for name in setting.synonyms:
+                chain += _sources(image, BROKER_SETTINGS[name], settings)
+            yield Described(setting, False, _hidden(setting, chain))
 
 
 def _sources(image: ClusterImage, setting: Setting, settings: BrokerSettings) -> list[Synonym]:

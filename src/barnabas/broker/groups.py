@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from barnabas.broker.settings import BrokerSettings
+from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
+from barnabas.coordinator.consumer_step import KnownTopics
 from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
 from barnabas.coordinator.partitioning import partition_of
 from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.model import errors
@@ -30,12 +34,17 @@ class Groups:
     ) -> None:
         self._replicas = replicas
         self._entropy = world.entropy
+        self._settings = settings
+        self._topics = KnownTopics()
         self.runtime = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             replicas=replicas,
             world=world,
             timers=timers,
-            make_shard=lambda _: GroupShard(lambda: settings().groups),
+            make_shard=lambda _: GroupShard(
+                lambda: settings().groups,
+                lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
+            ),
         )
         self._forget_images = replicas.on_image_in_force(self._on_image)
 
@@ -70,9 +79,16 @@ class Groups:
         topics = self._replicas.image.topics.by_name
         return {name: topics[name].id for name in names if name in topics}
 
+    def _consumer_settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        """What is set for one group goes before what is set for all."""
+        own = self._replicas.image.configs.of(ConfigResource(ResourceType.GROUP, group_id))
+        return self._settings().consumer_groups.for_group(own)
+
     # --- news -----------------------------------------------------------------------------------------------------
 
     def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        if changes.created_topics or changes.deleted_topics or changes.changed_partitions:
+            self._topics.update(image.topics, version=image.offset, has_new=bool(changes.created_topics))
         deleted = frozenset(topic.name for topic in changes.deleted_topics)
         if deleted:
             self.runtime.post_all(TopicsDeleted(deleted))

@@ -12,6 +12,7 @@ DEVELOPMENT: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:9092",  # not every interface: nobody else has business here
     "offsets.topic.replication.factor": "1",  # there is one broker, and groups must work on it
     "group.initial.rebalance.delay.ms": "0",  # a developer's first consumer should not wait for others
+    "group.consumer.assignment.interval.ms": "0",  # nor should the second
     "transaction.state.log.replication.factor": "1",  # and so must transactions
     "transaction.state.log.min.isr": "1",
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
@@ -44,12 +45,6 @@ def _endpoints_problem(value: Any) -> str | None:
     return None
 
 
-def _directories_problem(value: Any) -> str | None:
-    if not value:
-        return "at least one directory is needed"
-    return None if len(set(value)) == len(value) else "a directory is there twice"
-
-
 def _own() -> Iterator[Setting]:
     def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
         return Setting(name=name, kind=kind, default=default, doc=doc, **more)
@@ -71,9 +66,7 @@ def _own() -> Iterator[Setting]:
         "The addresses that clients are told; without them a client is told the address that it used.",
         check=_endpoints_problem,
     )
-    yield setting(
-        "log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.", check=_directories_problem
-    )
+    yield setting("log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.")
     yield setting(
         "num.partitions", Kind.INT, 1, "Partitions of a topic that does not say how many.", minimum=1, update=everywhere
     )
@@ -170,7 +163,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *GROUP_SETTINGS, *TRANSACTION_SETTINGS]
+    own = [*_own(), *GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -207,6 +200,7 @@ class BrokerSettings:
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
     groups: GroupSettings
+    consumer_groups: ConsumerGroupSettings
     transactions: TransactionSettings
     topic_defaults: TopicSettings
     given: Mapping[str, str]  # as the file and the command line gave them
@@ -224,9 +218,11 @@ class BrokerSettings:
             if setting.attribute in cls.__dataclass_fields__
         }
         topic_defaults = _defaults_of(values)
+        groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
         return cls(
             **own,
-            groups=GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes),
+            groups=groups,
+            consumer_groups=ConsumerGroupSettings.of(values, classic_size_max=groups.members_max),
             transactions=TransactionSettings.of(values),
             topic_defaults=topic_defaults,
             given=given,

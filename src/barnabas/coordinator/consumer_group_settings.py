@@ -1,18 +1,18 @@
 """How groups of the consumer protocol are run: what a broker's settings say, and what a group may have otherwise.
 
-Declared here, beside what they govern; ``broker/settings.py`` takes the table into its own, and the configs of a group
-(resource GROUP) are checked against :data:`GROUP_CONFIGS`.
+Declared here, beside what they govern; ``broker/settings.py`` takes the table into its own, and what is set for one
+group (resource GROUP) is checked against :attr:`ConsumerGroupSettings.group_configs`.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from barnabas.coordinator.assignors import ASSIGNORS
-from barnabas.model.settings import INT32_MAX, Kind, Setting, SettingTable
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable
 
 _KAFKA_CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -88,14 +88,40 @@ CONSUMER_GROUP_SETTINGS: Final[tuple[Setting, ...]] = (
     ),
 )
 
-GROUP_CONFIGS: Final = SettingTable(
-    _setting(f"consumer.{what}", Kind.INT, default, doc, minimum=0, synonyms=(f"group.consumer.{what}",))
-    for what, default, doc in (
-        ("session.timeout.ms", 45_000, "After what time without a heartbeat a member of this group is removed."),
-        ("heartbeat.interval.ms", 5_000, "How often members of this group are told to send a heartbeat."),
-        ("assignment.interval.ms", 1_000, "The least time between two assignments of this group."),
+_GROUP_TEXTS: Final = {
+    "session.timeout.ms": "After what time without a heartbeat a member of this group is removed.",
+    "heartbeat.interval.ms": "How often members of this group are told to send a heartbeat.",
+    "assignment.interval.ms": "The least time between two assignments of this group.",
+}
+
+
+def _group_configs(values: Mapping[str, Any]) -> SettingTable:
+    """What a group may set for itself, within the bounds that the broker sets."""
+    return SettingTable(
+        _setting(
+            f"consumer.{what}",
+            Kind.INT,
+            values[f"group.consumer.{what}"],
+            doc,
+            minimum=values[f"group.consumer.min.{what}"],
+            maximum=values[f"group.consumer.max.{what}"],
+            synonyms=(f"group.consumer.{what}",),
+        )
+        for what, doc in _GROUP_TEXTS.items()
     )
-)
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """A value that is out of its own bounds would hold for no group at all."""
+    for what in _GROUP_TEXTS:
+        low, high = values[f"group.consumer.min.{what}"], values[f"group.consumer.max.{what}"]
+        if not low <= values[f"group.consumer.{what}"] <= high:
+            raise InvalidSetting(f"group.consumer.{what} must be between its minimum, {low}, and its maximum, {high}")
+    if values["group.consumer.heartbeat.interval.ms"] >= values["group.consumer.session.timeout.ms"]:
+        raise InvalidSetting("group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms")
+
+
+_DEFAULTS: Final = {setting.name: setting.default for setting in CONSUMER_GROUP_SETTINGS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +134,13 @@ class ConsumerGroupSettings:
     assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     regex_refresh_interval_ms: int = 600_000
+    group_configs: SettingTable = field(default_factory=lambda: _group_configs(_DEFAULTS), compare=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], *, classic_size_max: int = INT32_MAX) -> Self:
-        """From the values of a broker's settings, by name."""
+    def of(cls, given: Mapping[str, Any], *, classic_size_max: int = INT32_MAX) -> Self:
+        """From the values that were given to a broker, by name."""
+        values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        _check(values)
         return cls(
             session_timeout_ms=values["group.consumer.session.timeout.ms"],
             heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
@@ -121,17 +150,17 @@ class ConsumerGroupSettings:
             assignors=tuple(_KAFKA_CLASSES.get(name, name) for name in values["group.consumer.assignors"]),
             migration_policy=MigrationPolicy(values["group.consumer.migration.policy"]),
             regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
+            group_configs=_group_configs(values),
         )
 
     def for_group(self, configs: Mapping[str, str]) -> Self:
-        """With what one group has set for itself; names that are not for this protocol are not looked at."""
-        known = {name: text for name, text in configs.items() if name in GROUP_CONFIGS}
-        if not known:
-            return self
-        return replace(
-            self,
-            **{
-                name.removeprefix("consumer.").replace(".", "_"): GROUP_CONFIGS[name].parse(known[name])
-                for name in known
-            },
-        )
+        """With what one group has set for itself; a broker that has since narrowed its bounds has the last word."""
+        changes: dict[str, Any] = {}
+        for name, text in configs.items():
+            if name in self.group_configs:
+                setting = self.group_configs[name]
+                assert setting.minimum is not None
+                assert setting.maximum is not None
+                value = max(setting.minimum, min(int(text), setting.maximum))
+                changes[name.removeprefix("consumer.").replace(".", "_")] = int(value)
+        return replace(self, **changes) if changes else self

@@ -1,8 +1,8 @@
-"""DescribeConfigs: the settings of topics and brokers, with their sources and texts.
+"""DescribeConfigs: the settings of topics, brokers and groups, with their sources and texts.
 
 Versions: 1–4.
 Behaviour: a broker describes itself and, under the empty name, what is set for all brokers. Sensitive values are null.
-Differs from Kafka: resources other than topics and brokers are answered with INVALID_REQUEST.
+Differs from Kafka: resources of other types are answered with INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from barnabas.broker.described_settings import Described, describe_all_brokers, describe_broker, describe_topic
+from barnabas.broker.described_settings import (
+    Described,
+    describe_all_brokers,
+    describe_broker,
+    describe_group,
+    describe_topic,
+)
 from barnabas.broker.request import Request
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.topic_names import reason_invalid
@@ -50,6 +56,10 @@ def _describe(request: Request, resource: DescribeConfigsRequest.DescribeConfigs
         if name != str(broker.broker_id):
             raise ApiError(errors.INVALID_REQUEST, f"this is broker {broker.broker_id}: ask {name!r} itself")
         return describe_broker(broker.image, broker.settings, names)
+    if resource.resource_type == ResourceType.GROUP:
+        if not name:
+            raise ApiError(errors.INVALID_REQUEST, "a group has a name")
+        return describe_group(broker.image, name, broker.settings, names)
     raise ApiError(errors.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here")
 
 

@@ -1,0 +1,27 @@
+"""ConsumerGroupDescribe: the state and the members of groups of the consumer protocol.
+
+Versions: 0–1.
+Behaviour: as Kafka's. Each group is answered or refused by itself; a classic group is not found.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.coordinator.consumer_describe import not_found
+from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+
+
+async def handle(request: Request, message: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    response = ConsumerGroupDescribeResponse()
+    for group_id in dict.fromkeys(message.group_ids):
+        one = GroupRequest(ConsumerGroupDescribeRequest(group_ids=[group_id]), request.version)
+        try:
+            if not group_id:
+                raise ApiError(errors.INVALID_GROUP_ID)
+            response.groups += await request.broker.groups.ask(group_id, one)
+        except ApiError as error:
+            response.groups.append(not_found(group_id, error))
+    return response
