@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-fast demo kill conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-fast demo fuzz sim kill conformance bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,19 @@ demo: $(STAMP) ## a broker, records in, records out, and how to go on
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
 	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
+
+FUZZ_FRAMES ?= 1000000
+FUZZ_RUNS   ?= 1000000
+fuzz: $(STAMP) ## broken frames over a socket, a million of them; then the codecs, if atheris is installed (minutes)
+	$(BIN)/python tests/fuzz/fuzz_socket.py --frames $(FUZZ_FRAMES)
+	@if $(BIN)/python -c 'import atheris' 2> /dev/null; then \
+		$(BIN)/python tests/fuzz/fuzz_wire.py -runs=$(FUZZ_RUNS) && \
+		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS); \
+	else echo 'atheris is not installed: the codecs are left to the property tests'; fi
+
+SIM_SEEDS ?= 10000
+sim: $(STAMP) ## everything that runs in virtual time, under many seeds (minutes)
+	BARNABAS_SIM_SEEDS=$(SIM_SEEDS) $(BIN)/pytest -q tests/sim
 
 conformance: $(STAMP) ## other people's clients and tools, Java included (fetches Apache Kafka from Maven)
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
