@@ -12,7 +12,6 @@ from barnabas.model.settings import InvalidSetting
 
 PORT_MAX: Final = 65535
 WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104
-PLAINTEXT: Final = "PLAINTEXT"
 
 
 class Endpoint(NamedTuple):
@@ -45,6 +44,4 @@ def parse_endpoints(texts: Iterable[str]) -> tuple[Endpoint, ...]:
     for name in names:
         if names.count(name) > 1:
             raise InvalidSetting(f"the listener {name} is there twice")
-        if name != PLAINTEXT:
-            raise InvalidSetting(f"the listener {name} is not supported: only {PLAINTEXT} is")
     return endpoints

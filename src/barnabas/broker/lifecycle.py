@@ -17,7 +17,6 @@ from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest
 
 SESSION_MS: Final = 9000
-PLAINTEXT_PROTOCOL: Final = 0
 
 
 async def join(broker: Services, listeners: list[Listener]) -> int:
@@ -42,7 +41,10 @@ def _registration(broker: Services, listeners: list[Listener]) -> BrokerRegistra
         incarnation_id=broker.world.entropy.uuid(),
         listeners=[
             BrokerRegistrationRequest.Listener(
-                name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=PLAINTEXT_PROTOCOL
+                name=endpoint.name,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=broker.settings.security.listeners[endpoint.name].protocol,
             )
             for endpoint in broker.settings.advertised(
                 {listener.name: (listener.host, listener.port) for listener in listeners}

@@ -19,6 +19,7 @@ from barnabas.broker.groups import Groups
 from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
+from barnabas.broker.security_settings import tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
 from barnabas.broker.topic_settings import topic_settings
@@ -204,10 +205,11 @@ class Node:
         dispatcher = Dispatcher(self.services)
         pool = FramePool()
         limits = _limits(self.settings)
+        contexts = {name: tls_context(security) for name, security in self.settings.security.listeners.items()}
         for endpoint in self.settings.endpoints:
             listener = Listener(endpoint.name, dispatcher.serve, pool, self.world.clock, self._timers, limits)
             try:
-                await listener.bind(endpoint.host, endpoint.port)
+                await listener.bind(endpoint.host, endpoint.port, tls=contexts[endpoint.name])
             except OSError as error:
                 reason = (error.strerror or str(error)).rpartition(": ")[2]
                 raise CannotListen(f"cannot listen on {endpoint}: {reason}") from error

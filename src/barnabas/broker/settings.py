@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
@@ -45,10 +46,17 @@ def _endpoints_problem(value: Any) -> str | None:
     return None
 
 
-def _own() -> Iterator[Setting]:
-    def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-        return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+def _directories_problem(value: Any) -> str | None:
+    if not value:
+        return "at least one directory is needed"
+    return None if len(set(value)) == len(value) else "a directory is there twice"
 
+
+def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+
+def _own() -> Iterator[Setting]:
     everywhere, here = Update.CLUSTER_WIDE, Update.PER_BROKER
     yield setting("node.id", Kind.INT, 1, "The number of this node in the cluster.", minimum=0)
     yield setting("broker.rack", Kind.STRING, None, "Where this broker stands; replicas are spread over racks.")
@@ -66,7 +74,9 @@ def _own() -> Iterator[Setting]:
         "The addresses that clients are told; without them a client is told the address that it used.",
         check=_endpoints_problem,
     )
-    yield setting("log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.")
+    yield setting(
+        "log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.", check=_directories_problem
+    )
     yield setting(
         "num.partitions", Kind.INT, 1, "Partitions of a topic that does not say how many.", minimum=1, update=everywhere
     )
@@ -104,6 +114,9 @@ def _own() -> Iterator[Setting]:
     yield setting(
         "max.connections.per.ip", Kind.INT, INT32_MAX, "The most connections from one address.", minimum=0, update=here
     )
+
+
+def _upkeep() -> Iterator[Setting]:
     yield setting(
         "max.incremental.fetch.session.cache.slots", Kind.INT, 1000, "The most fetch sessions kept.", minimum=0
     )
@@ -132,7 +145,7 @@ def _own() -> Iterator[Setting]:
         86_400_000,
         "After what time a silent idempotent producer is forgotten.",
         minimum=1,
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
     )
     yield setting(
         "metadata.log.max.record.bytes.between.snapshots",
@@ -163,7 +176,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS]
+    own = [*_own(), *_upkeep(), *GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -199,6 +212,7 @@ class BrokerSettings:
     producer_id_expiration_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
+    security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
     transactions: TransactionSettings
@@ -211,7 +225,9 @@ class BrokerSettings:
         """Read and check every value; InvalidSetting names the first that is wrong and what would be right."""
         given = {ALIASES.get(name, name): text for name, text in given.items()}
         dynamic = dict(dynamic or {})
-        values = BROKER_SETTINGS.parse({**given, **dynamic})
+        for_listeners = {name for name in given if name.startswith(LISTENER_PREFIX)}
+        for_broker = {name: text for name, text in given.items() if name not in for_listeners}
+        values = BROKER_SETTINGS.parse({**for_broker, **dynamic})
         own = {
             setting.attribute: values.get(setting.name, setting.default)
             for setting in BROKER_SETTINGS
@@ -221,6 +237,7 @@ class BrokerSettings:
         groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
         return cls(
             **own,
+            security=SecuritySettings.of(_listener_names(values), given),
             groups=groups,
             consumer_groups=ConsumerGroupSettings.of(values, classic_size_max=groups.members_max),
             transactions=TransactionSettings.of(values),
@@ -247,6 +264,17 @@ class BrokerSettings:
         text = self.dynamic.get(name, self.given.get(name))
         setting = BROKER_SETTINGS[name]
         return setting.default if text is None else setting.parse(text)
+
+
+def _listener_names(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of all listeners; those that are advertised must be among them."""
+    names = tuple(endpoint.name for endpoint in parse_endpoints(values.get("listeners", (LISTENERS_DEFAULT,))))
+    for endpoint in parse_endpoints(values["advertised.listeners"]) if "advertised.listeners" in values else ():
+        if endpoint.name not in names:
+            raise InvalidSetting(f"advertised.listeners: {endpoint.name} is not among the listeners")
+        if endpoint.is_wildcard:
+            raise InvalidSetting(f"advertised.listeners: {endpoint} is no address that a client could connect to")
+    return names
 
 
 def _defaults_of(values: Mapping[str, Any]) -> TopicSettings:

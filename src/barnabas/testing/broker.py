@@ -80,6 +80,11 @@ class Broker:
             finally:
                 self._end_loop()
 
+    def address_of(self, listener: str) -> str:
+        """Where one listener is, by its name, if there are several."""
+        found = next(each for each in self.node.listeners if each.name == listener)
+        return f"{found.host or '127.0.0.1'}:{found.port}"
+
     def run(self, work: Coroutine[Any, Any, T], *, seconds: float = START_SECONDS_MAX) -> T:
         """Run a coroutine on the broker's loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)

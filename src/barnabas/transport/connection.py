@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -65,6 +65,11 @@ class Connection(asyncio.BufferedProtocol):
     def is_busy(self) -> bool:
         """A request is being worked on or waits for its answer."""
         return self._task is not None or bool(self._answers) or not self._outbox.is_idle
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        """What the peer has shown and TLS has verified, as the standard library reads it; None if nothing."""
+        return self._transport.get_extra_info("peercert") or None
 
     # --- asyncio's side -------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from barnabas.world.clock import Clock
 from barnabas.world.timers import Timer, Timers
 
 BACKLOG_MAX: Final = 1024
+HANDSHAKE_SECONDS_MAX: Final = 10.0  # a peer that connects and says nothing is not waited for any longer
 IDLE_CHECKS: Final = 4  # how often in one idle time-out the connections are looked at
 
 
@@ -54,7 +55,13 @@ class Listener:
         """Take the address; afterwards ``port`` is the real one. Clients are let in by ``serve``."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            self._accept, host or None, port, ssl=tls, backlog=BACKLOG_MAX, start_serving=False
+            self._accept,
+            host or None,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX if tls is not None else None,
+            backlog=BACKLOG_MAX,
+            start_serving=False,
         )
         self.host = host
         self.port = self._server.sockets[0].getsockname()[1]

@@ -35,7 +35,16 @@ def test_a_misspelt_setting_suggests_the_right_one() -> None:
         ("log.cleanup.policy", "burn"),
         ("listeners", "9092"),
         ("listeners", "PLAINTEXT://localhost:99999"),
-        ("listeners", "SSL://localhost:9092"),
+        ("listeners", "INSIDE://localhost:9092"),
+        ("listeners", "PLAINTEXT://localhost:9092,PLAINTEXT://localhost:9093"),
+        ("advertised.listeners", "OUTSIDE://example.org:9092"),
+        ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092"),
+        ("listener.security.protocol.map", "PLAINTEXT"),
+        ("listener.security.protocol.map", "PLAINTEXT:TELEPATHY"),
+        ("listener.name.outside.ssl.client.auth", "required"),
+        ("ssl.client.auth", "perhaps"),
+        ("ssl.enabled.protocols", "TLSv1.1"),
+        ("ssl.principal.mapping.rules", "RULE:(/x/"),
     ],
 )
 def test_a_wrong_value_is_refused_with_the_name_of_the_setting(name: str, value: str) -> None:

@@ -1,0 +1,198 @@
+"""The settings that say who may connect, how, and with which proof; declared once, and their values typed.
+
+``listeners`` names addresses; ``listener.security.protocol.map`` says what is spoken on each. Most settings here may
+be given for one listener alone, as ``listener.name.<name>.<setting>`` with the name in lower case, which wins over the
+setting for all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Any, Final
+
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.security.principal import MappingRules
+from barnabas.transport.tls import CLIENT_AUTH, PROTOCOLS, TlsFiles, server_context
+
+LISTENER_PREFIX: Final = "listener.name."
+PEM: Final = "PEM"
+
+
+class Protocol(enum.IntEnum):
+    """What is spoken on a listener, by the number under which brokers register it."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (Protocol.SSL, Protocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
+
+
+PROTOCOL_MAP_DEFAULT: Final = tuple(f"{protocol.name}:{protocol.name}" for protocol in Protocol)
+
+
+def parse_protocol_map(entries: tuple[str, ...]) -> dict[str, Protocol]:
+    found: dict[str, Protocol] = {}
+    for entry in entries:
+        name, colon, protocol = entry.partition(":")
+        if not (name and colon and protocol.upper() in Protocol.__members__):
+            known = ", ".join(Protocol.__members__)
+            raise InvalidSetting(f"{entry!r} is not NAME:PROTOCOL with one of {known}")
+        if name.upper() in found:
+            raise InvalidSetting(f"the listener {name.upper()} is there twice")
+        found[name.upper()] = Protocol[protocol.upper()]
+    return found
+
+
+def _problem(parse: Callable[[Any], object]) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        try:
+            parse(value)
+        except InvalidSetting as error:
+            return str(error)
+        return None
+
+    return check
+
+
+def _settings() -> Iterator[Setting]:
+    def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+        return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+    yield setting(
+        "listener.security.protocol.map",
+        Kind.LIST,
+        PROTOCOL_MAP_DEFAULT,
+        "What is spoken on each listener, as NAME:PROTOCOL.",
+        check=_problem(parse_protocol_map),
+    )
+    yield setting("ssl.keystore.type", Kind.STRING, PEM, "The form of keys and certificates.", choices=(PEM,))
+    yield setting("ssl.keystore.location", Kind.STRING, None, "A PEM file with the key and its chain of certificates.")
+    yield setting(
+        "ssl.keystore.certificate.chain", Kind.PASSWORD, None, "The certificates as PEM text.", sensitive=True
+    )
+    yield setting("ssl.keystore.key", Kind.PASSWORD, None, "The private key as PEM text (PKCS#8).", sensitive=True)
+    yield setting("ssl.key.password", Kind.PASSWORD, None, "The password of an encrypted private key.", sensitive=True)
+    yield setting("ssl.truststore.type", Kind.STRING, PEM, "The form of trusted certificates.", choices=(PEM,))
+    yield setting("ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust.")
+    yield setting(
+        "ssl.truststore.certificates", Kind.PASSWORD, None, "The certificates to trust, as PEM text.", sensitive=True
+    )
+    yield setting(
+        "ssl.client.auth",
+        Kind.STRING,
+        "none",
+        "Whether clients must show a certificate.",
+        choices=tuple(CLIENT_AUTH),
+    )
+    yield setting(
+        "ssl.enabled.protocols",
+        Kind.LIST,
+        tuple(PROTOCOLS),
+        "The versions of TLS that are spoken.",
+        choices=tuple(PROTOCOLS),
+        check=lambda value: None if value else "name at least one",
+    )
+    yield setting(
+        "ssl.principal.mapping.rules",
+        Kind.STRING,
+        "DEFAULT",
+        "How the subject of a client's certificate becomes the name of its principal.",
+        check=_problem(MappingRules),
+    )
+
+
+SECURITY_SETTINGS: Final = SettingTable(_settings())
+# Not about one listener, but about all of them or the broker as a whole.
+_WHOLE_BROKER: Final = ("listener.security.protocol.map",)
+
+
+def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What is given for single listeners: by the listener's name in upper case, then by setting."""
+    found: dict[str, dict[str, str]] = {}
+    for full, text in given.items():
+        if not full.startswith(LISTENER_PREFIX):
+            continue
+        name, dot, setting = full.removeprefix(LISTENER_PREFIX).partition(".")
+        if not dot or setting in _WHOLE_BROKER:
+            raise InvalidSetting(f"{full!r} cannot be set for one listener")
+        found.setdefault(name.upper(), {})[setting] = text
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSecurity:
+    """What holds on one listener."""
+
+    name: str
+    protocol: Protocol
+    tls: TlsFiles
+    client_auth: str
+    tls_protocols: tuple[str, ...]
+    mapping_rules: MappingRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuritySettings:
+    listeners: Mapping[str, ListenerSecurity]  # by name
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], given: Mapping[str, str]) -> SecuritySettings:
+        """InvalidSetting, with a sentence, if a listener could not be served with what is given."""
+        plain = {name: text for name, text in given.items() if name in SECURITY_SETTINGS}
+        own = listener_settings(given)
+        for name, texts in own.items():
+            if name not in names:
+                first = f"{LISTENER_PREFIX}{name.lower()}.{next(iter(texts))}"
+                raise InvalidSetting(f"{first}: there is no listener {name}")
+        protocols = parse_protocol_map(_values(plain)["listener.security.protocol.map"])
+        listeners = {}
+        for name in names:
+            if name not in protocols:
+                raise InvalidSetting(
+                    f"listeners: what is spoken on {name}? Say it in listener.security.protocol.map, as "
+                    f"{name}:SASL_SSL or one of {', '.join(Protocol.__members__)}"
+                )
+            listeners[name] = _listener(name, protocols[name], {**plain, **own.get(name, {})})
+        return cls(listeners=listeners)
+
+
+def tls_context(listener: ListenerSecurity) -> SSLContext | None:
+    """None where TLS is not spoken. Files are read now: InvalidSetting says what is wrong with them."""
+    if not listener.protocol.has_tls:
+        return None
+    return server_context(listener.tls, client_auth=listener.client_auth, protocols=listener.tls_protocols)
+
+
+def _values(texts: Mapping[str, str]) -> dict[str, Any]:
+    parsed = SECURITY_SETTINGS.parse(texts)
+    return {setting.name: parsed.get(setting.name, setting.default) for setting in SECURITY_SETTINGS}
+
+
+def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> ListenerSecurity:
+    values = _values(texts)
+    return ListenerSecurity(
+        name=name,
+        protocol=protocol,
+        tls=TlsFiles(
+            key_store=values["ssl.keystore.location"],
+            certificate_chain=values["ssl.keystore.certificate.chain"],
+            key=values["ssl.keystore.key"],
+            key_password=values["ssl.key.password"],
+            trust_store=values["ssl.truststore.location"],
+            trusted_certificates=values["ssl.truststore.certificates"],
+        ),
+        client_auth=values["ssl.client.auth"],
+        tls_protocols=values["ssl.enabled.protocols"],
+        mapping_rules=MappingRules(values["ssl.principal.mapping.rules"]),
+    )
