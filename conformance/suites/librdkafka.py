@@ -35,7 +35,7 @@ _SETTINGS = {
     "broker.rack": "RACK1",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
+    "super.users": "User:admin",  # clients are anonymous, and the tests deny them things
     "allow.everyone.if.no.acl.found": "true",
 }
 _SCENARIOS: dict[str, dict[str, str]] = {"default": {}, "noautocreate": {"auto.create.topics.enable": "false"}}
