@@ -1,0 +1,121 @@
+// A member of a group with Kafka's own Java client: reads, commits what it has read, and says what happens to it.
+//
+//   GroupMember BOOTSTRAP GROUP TOPICS [name=value ...]   TOPICS is a list with commas, or /pattern (the broker resolves
+//                                                          it) for the consumer protocol
+//
+// Prints a JSON object per line: assigned and revoked partitions, records. Leaves the group when standard input ends.
+// java_member.py compiles and runs it.
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+public final class GroupMember {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    private static final Duration POLL = Duration.ofMillis(50);
+
+    public static void main(String[] arguments) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", arguments[0]);
+        settings.put("group.id", arguments[1]);
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("enable.auto.commit", "false");
+        for (int index = 3; index < arguments.length; index++) {
+            String[] setting = arguments[index].split("=", 2);
+            settings.put(setting[0], setting[1]);
+        }
+        var isStopping = new AtomicBoolean();
+        Thread stopper = new Thread(() -> waitForEnd(isStopping), "stopper");
+        stopper.setDaemon(true);
+        stopper.start();
+        try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            if (arguments[2].startsWith("/")) {
+                consumer.subscribe(new SubscriptionPattern(arguments[2].substring(1)), new Listener());
+            } else {
+                consumer.subscribe(List.of(arguments[2].split(",")), new Listener());
+            }
+            while (!isStopping.get()) {
+                ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
+                for (ConsumerRecord<byte[], byte[]> record : records) {
+                    say(record);
+                }
+                if (!records.isEmpty()) {
+                    try {
+                        consumer.commitSync();
+                    } catch (RebalanceInProgressException | CommitFailedException error) {
+                        System.err.println(error);
+                    }
+                }
+            }
+        }
+    }
+
+    private static void waitForEnd(AtomicBoolean isStopping) {
+        try {
+            while (System.in.read() >= 0) {
+                // Nothing is said to this program but that it is over.
+            }
+        } catch (IOException error) {
+            System.err.println(error);
+        }
+        isStopping.set(true);
+    }
+
+    private static void say(ConsumerRecord<byte[], byte[]> record) throws IOException {
+        ObjectNode row = JSON.createObjectNode();
+        row.put("event", "record");
+        row.put("topic", record.topic());
+        row.put("partition", record.partition());
+        row.put("offset", record.offset());
+        OUT.println(JSON.writeValueAsString(row));
+    }
+
+    private static final class Listener implements ConsumerRebalanceListener {
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            say("assigned", partitions);
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            say("revoked", partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            say("revoked", partitions);
+        }
+
+        private static void say(String event, Collection<TopicPartition> partitions) {
+            ObjectNode row = JSON.createObjectNode();
+            row.put("event", event);
+            ArrayNode named = row.putArray("partitions");
+            for (TopicPartition partition : partitions) {
+                named.addArray().add(partition.topic()).add(partition.partition());
+            }
+            try {
+                OUT.println(JSON.writeValueAsString(row));
+            } catch (IOException error) {
+                throw new java.io.UncheckedIOException(error);
+            }
+        }
+    }
+}
