@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/named_tuple.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_filter.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/sip_hash.pxd
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -56,8 +56,12 @@ SIM_SEEDS ?= 10000
 sim: $(STAMP) ## everything that runs in virtual time, under many seeds (minutes)
 	BARNABAS_SIM_SEEDS=$(SIM_SEEDS) $(BIN)/pytest -q tests/sim
 
-conformance: $(STAMP) ## other people's clients and tools, Java included (fetches Apache Kafka from Maven)
+conformance: $(STAMP) ## other people's tests, clients and tools (fetches from Maven, npm, Go and Debian; about an hour)
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
+	$(BIN)/python -m conformance run --peer barnabas
+
+conformance-%: $(STAMP) ## one suite: librdkafka, kafka-python, tools or clients
+	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
 	$(BIN)/python -m bench full

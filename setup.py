@@ -15,6 +15,11 @@ EXTENSIONS = cythonize(
             depends=["src/barnabas/wire/named_tuple.pxd"],
         ),
         Extension("barnabas.wire.record_encoder", ["src/barnabas/wire/record_encoder.py"]),
+        Extension(
+            "barnabas.wire.record_filter",
+            ["src/barnabas/wire/record_filter.py"],
+            depends=["src/barnabas/wire/sip_hash.pxd"],
+        ),
     ],
     language_level=3,
     build_dir="build/cython",

@@ -1,7 +1,7 @@
 """What the record codec needs of the name ``cython`` where Cython is not installed: decorators that do nothing.
 
 Cython compiles the codec when the package is built and is not a dependency afterwards. Only
-:mod:`barnabas.wire.record_codec` imports this.
+:mod:`barnabas.wire.record_codec`, ``record_encoder`` and ``record_filter`` import this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,23 @@ def cfunc(function: F) -> F:
     return function
 
 
-inline = nogil = cclass = final = cfunc
+inline = cclass = final = cfunc
+
+
+class _NoGil:
+    """Both a decorator and a block, as Cython's is."""
+
+    def __call__(self, function: F) -> F:
+        return function
+
+    def __enter__(self) -> None:
+        """There is no lock to let go of."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nor to take again."""
+
+
+nogil = _NoGil()
 
 
 def returns(kind: object) -> Callable[[F], F]:
