@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition, Uuid
 from barnabas.storage.checkpoints import (
     CHECKPOINT_BYTES_MAX,
+    CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
@@ -97,6 +98,7 @@ class LogDirectory:
         recovery_points = self.read_checkpoint(RECOVERY_POINT_FILE)
         starts = self.read_checkpoint(LOG_START_FILE)
         high_watermarks = self.read_checkpoint(HIGH_WATERMARK_FILE)
+        cleaned = self.read_checkpoint(CLEANER_FILE)
         for name in disk.list(self.path):
             if name.endswith(DELETE_SUFFIX):
                 disk.remove_tree(f"{self.path}/{name}")
@@ -113,8 +115,11 @@ class LogDirectory:
                 log_start_offset=starts.get(partition, 0),
                 recovery_point=recovery_points.get(partition, 0),
                 was_clean=self.was_clean,
+                # Compacted once, whatever its settings say today; at this point they are not known anyway.
+                has_gaps=partition in cleaned,
                 open_segments=open_segments,
             )
+            log.cleaned_offset = cleaned.get(partition)
             log.advance_high_watermark(high_watermarks.get(partition, 0))
             yield log
             await asyncio.sleep(0)

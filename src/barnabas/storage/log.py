@@ -66,6 +66,9 @@ class PartitionLog:
         self.log_start_offset = loaded.log_start_offset
         self.end_offset = loaded.end_offset
         self.high_watermark = loaded.log_start_offset
+        # Where the last round of cleaning ended, and how often the end was cut off: both are for the cleaner.
+        self.cleaned_offset: int | None = None
+        self.cut_count = 0
         self.failure: DiskFailure | None = None
         self.is_closed = False
         # Set by the store; a log that stands alone removes files at once.
@@ -91,6 +94,7 @@ class PartitionLog:
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_clean: bool,
+        has_gaps: bool = False,
         open_segments: OpenSegments | None = None,
     ) -> PartitionLog:
         """Open what is in the directory, or begin an empty log in it."""
@@ -107,6 +111,7 @@ class PartitionLog:
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
             was_clean=was_clean,
+            has_gaps=has_gaps or settings.is_compacted,
             now_ms=world.clock.wall_ms(),
         )
         log = cls(

@@ -52,6 +52,7 @@ async def load(
     log_start_offset: int,
     recovery_point: int,
     was_clean: bool,
+    has_gaps: bool,
     now_ms: int,
 ) -> Loaded:
     names = disk.list(directory)
@@ -63,7 +64,7 @@ async def load(
     snapshots = ProducerSnapshots(disk, directory, _offsets(names, SNAPSHOT))
     producers = Producers()
     if not was_clean and found:
-        recovery = _Recovery(found, epochs, snapshots, settings, start=log_start_offset)
+        recovery = _Recovery(found, epochs, snapshots, has_gaps=has_gaps, start=log_start_offset)
         is_changed |= await recovery.run(recovery_point)
     end_offset = found[-1].read_end_offset() if found else log_start_offset
     if found and end_offset < log_start_offset:
@@ -191,14 +192,14 @@ class _Recovery:
         segments: list[Segment],
         epochs: LeaderEpochs,
         snapshots: ProducerSnapshots,
-        settings: TopicSettings,
         *,
+        has_gaps: bool,
         start: int,
     ) -> None:
         self._segments = segments
         self._epochs = epochs
         self._snapshots = snapshots
-        self._settings = settings
+        self._has_gaps = has_gaps
         self._start = start
         self._producers = Producers()
         self._latest_epoch = -1
@@ -226,7 +227,7 @@ class _Recovery:
 
     def _follows(self, end: int, segment: Segment) -> bool:
         """Whether a segment can come next: a gap is only right where compaction leaves gaps, an overlap never is."""
-        if self._settings.is_compacted:
+        if self._has_gaps:
             return segment.base_offset >= end
         return segment.base_offset == end
 

@@ -7,7 +7,7 @@ indexes of all but the active segment are opened when they are first needed and 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Final, Self
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import NO_OFFSET, NO_TIMESTAMP
@@ -65,7 +65,7 @@ class Segment(BatchFile):
         self._aborted: list[AbortedRange] | None = None
 
     @classmethod
-    def create(cls, disk: Disk, directory: str, base_offset: int, settings: TopicSettings, *, now_ms: int) -> Segment:
+    def create(cls, disk: Disk, directory: str, base_offset: int, settings: TopicSettings, *, now_ms: int) -> Self:
         """A new, empty segment; whatever had its name is cut to nothing."""
         segment = cls(disk, directory, base_offset, settings, size_bytes=0)
         segment.file = disk.open(segment.path(LOG), create=True)
@@ -124,6 +124,9 @@ class Segment(BatchFile):
                 first_timestamp = self._load_first_timestamp()
             waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
             if waited_ms > self.settings.segment_ms - self.roll_jitter_ms:
+                return True
+            # What must be compacted by then must not be in the active segment any more.
+            if waited_ms > self.settings.max_compaction_lag_ms and self.settings.is_compacted:
                 return True
         # The indexes only grow when an entry is due, so only then can they be in the way.
         return last_offset - self.base_offset > RELATIVE_OFFSET_MAX or (
@@ -250,6 +253,12 @@ class Segment(BatchFile):
     def largest_timestamp(self) -> int:
         """For retention: the records' own time or, if they have none, the file's."""
         return self.max_timestamp if self.max_timestamp >= 0 else self._disk.modified_ms(self.path(LOG))
+
+    def first_timestamp(self) -> int:
+        """The time of the first batch, or −1."""
+        if self._first_timestamp is None and self.size_bytes:
+            return self._load_first_timestamp()
+        return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     def _load_first_timestamp(self) -> int:
         self._first_timestamp = read_header(self.opened().read(0, HEADER_BYTES)).max_timestamp

@@ -6,6 +6,7 @@ Only the order lives here. Who adds and drops segments is the log; recovery buil
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from barnabas.storage.segment import Segment
 
@@ -63,6 +64,14 @@ class Segments:
         dropped = self._items
         self._items, self._bases, self.active = [segment], [segment.base_offset], segment
         return dropped
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put one closed segment in the place of some that follow each other."""
+        start = self._bases.index(new.base_offset)
+        end = start + len(old)
+        assert self._items[start:end] == list(old)
+        assert end < len(self._items)
+        self._items[start:end], self._bases[start:end] = [new], [new.base_offset]
 
     def drop_first(self, count: int) -> list[Segment]:
         assert count < len(self._items)

@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Final
 
 from barnabas.model.ids import TopicPartition, Uuid
-from barnabas.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.checkpoints import CLEANER_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import DiskFailure
+from barnabas.world.disk import DiskFailure, DiskFull
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -128,12 +128,21 @@ class LogStore:
         except DiskFailure as error:
             self._take_offline(directory.path, error)
             return
+        if log.cleaned_offset is not None:
+            # A topic that is made again under this name must not take over how far the old one was clean.
+            await self._checkpoint_cleaned(directory)
         self._timers.after(log.settings.file_delete_delay_ms, lambda: self._remove_tree(directory, doomed))
 
     async def checkpoint(self) -> None:
         """Write recovery points, log starts and high watermarks of every directory that is online."""
         for directory in list(self._directories):
             await self._checkpoint(directory)
+
+    async def checkpoint_cleaned(self, log: PartitionLog) -> None:
+        """Write how far the logs are clean, in the directory of one that has just been cleaned."""
+        directory = self._homes.get(log.partition)
+        if directory is not None:
+            await self._checkpoint_cleaned(directory)
 
     async def retain_all(self) -> int:
         """Let every log drop what it need not keep; how many segments went."""
@@ -247,6 +256,7 @@ class LogStore:
             log.fail(error, is_final=True)
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
+        await self._checkpoint_cleaned(directory)
         logs = {partition: log for partition, log in self._logs.items() if self._homes[partition] is directory}
         try:
             await directory.write_checkpoint(
@@ -264,6 +274,20 @@ class LogStore:
             await directory.write_checkpoint(
                 HIGH_WATERMARK_FILE, {partition: log.high_watermark for partition, log in logs.items()}
             )
+        except DiskFailure as error:
+            self._take_offline(directory.path, error)
+
+    async def _checkpoint_cleaned(self, directory: LogDirectory) -> None:
+        offsets = {
+            partition: log.cleaned_offset
+            for partition, log in self._logs.items()
+            if self._homes[partition] is directory and log.cleaned_offset is not None
+        }
+        try:
+            await directory.write_checkpoint(CLEANER_FILE, offsets)
+        except DiskFull:
+            # The old one says that less is clean than is: more work later, and nothing else.
+            return
         except DiskFailure as error:
             self._take_offline(directory.path, error)
 

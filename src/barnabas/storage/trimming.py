@@ -58,6 +58,9 @@ def truncate_fully(log: PartitionLog, start_offset: int) -> None:
 
 def _was_cut(log: PartitionLog, offset: int) -> None:
     log.reader.forget()
+    log.cut_count += 1
+    if log.cleaned_offset is not None:
+        log.cleaned_offset = min(log.cleaned_offset, offset)
     log.flushing.truncated(offset)
     log.flushing.files_changed()
     log.on_truncate(log)

@@ -143,6 +143,7 @@ def test_checkpoints_are_kafkas(broker: Broker) -> None:
             if name.endswith("checkpoint")
         }
         assert read == {
+            "cleaner-offset-checkpoint": b"0\n0\n",
             "recovery-point-offset-checkpoint": b"0\n1\norders 0 1\n",
             "log-start-offset-checkpoint": b"0\n0\n",
             "replication-offset-checkpoint": b"0\n1\norders 0 1\n",

@@ -1,0 +1,49 @@
+"""What the cleaner is doing and has done, and why a log is not being cleaned: plain facts for people and metrics.
+
+Nothing is decided here; ``cleaner`` fills these in and anybody may read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.model.ids import TopicPartition
+from barnabas.storage.compaction import Cleanable
+
+
+class CleanerSettings(NamedTuple):
+    """The broker's settings for its cleaner; they may change between two rounds."""
+
+    is_enabled: bool = True
+    backoff_ms: int = 15_000
+    dedupe_buffer_bytes: int = 128 * 1024 * 1024
+    io_bytes_per_second_max: float = float("inf")
+
+
+@dataclass(slots=True)
+class Round:
+    """One cleaning of one log, under way or done."""
+
+    partition: TopicPartition
+    first_dirty_offset: int
+    end_offset: int  # the bound, and once the map is made where this round ends
+    started_ms: int
+    ended_ms: int = -1
+    step: str = "notes the keys"
+    keys: int = 0
+    map_bytes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    batches_read: int = 0
+    batches_kept: int = 0
+
+
+class CleanerStatus(NamedTuple):
+    """How one log stands with the cleaner."""
+
+    state: str  # not compacted, disabled, cleaning, due, waiting, clean, failed
+    reason: str  # a sentence: why it is not being cleaned, or what is being done
+    cleanable: Cleanable | None
+    under_way: Round | None
+    last: Round | None
