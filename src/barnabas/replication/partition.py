@@ -16,6 +16,7 @@ from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
 from barnabas.replication.pending import Acknowledgements, Readers
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
+from barnabas.world.disk import DiskFailure
 
 
 class Partition:
@@ -127,6 +128,8 @@ class Partition:
                 self._advance()
                 if not self._must_flush:
                     break
+        except DiskFailure:
+            pass  # the store has heard of it and takes the whole directory away, with all who wait
         finally:
             self._flushing = None
 

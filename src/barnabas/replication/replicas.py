@@ -63,6 +63,8 @@ class Replicas:
         known = self.image.topics.by_name.get(topic)
         if known is None or not 0 <= index < len(known.partitions):
             raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition is None and known.partitions[index].leader == self.broker_id:
+            raise ApiError(errors.KAFKA_STORAGE_ERROR)  # it is ours to lead, but its disk has failed
         raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
 
     def leader_by_id(self, topic_id: Uuid, index: int) -> Partition:
