@@ -145,6 +145,9 @@ class TransactionShard:
         if transaction.is_decided:
             return _refused(request_id, errors.CONCURRENT_TRANSACTIONS)
         if transaction.state is S.ONGOING:
+            if request.expected is not None and request.expected.producer_epoch != transaction.producer_epoch:
+                # Whoever opened this transaction has a newer epoch: a question of before must not abort it.
+                return _refused(request_id, errors.PRODUCER_FENCED)
             # The epoch of the fence is given to nobody: the producer asks again and gets the one after it.
             effects = self._fence(transaction, now_ms)
             return effects.answer(request_id, Outcome(errors.CONCURRENT_TRANSACTIONS))

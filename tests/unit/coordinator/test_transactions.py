@@ -307,6 +307,18 @@ def test_a_new_producer_fences_the_old_one_and_aborts_what_it_left_open() -> Non
     assert desk.init(expected=zombie).error is errors.PRODUCER_FENCED
 
 
+def test_a_zombie_that_wants_a_new_epoch_does_not_abort_its_heirs_transaction() -> None:
+    desk = Desk()
+    zombie = desk.begin()
+    heir = desk.begin()
+    desk.add(heir, A)
+    assert desk.init(expected=zombie).error is errors.PRODUCER_FENCED
+    assert desk.transaction.state is S.ONGOING
+    assert desk.init(expected=heir).error is errors.CONCURRENT_TRANSACTIONS
+    desk.deliver()
+    assert desk.init(expected=heir) == Outcome(errors.NONE, *after(heir)), "the question again, once it is aborted"
+
+
 def test_a_cluster_of_version_1_fences_with_an_epoch_of_its_own() -> None:
     desk = Desk(TransactionRules(feature_level=1))
     zombie = desk.begin()

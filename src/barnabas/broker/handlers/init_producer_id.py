@@ -5,7 +5,8 @@ Behaviour: without a transactional id any broker answers with a fresh id and epo
 epoch gets a fresh id too, which starts its sequences again. With one, the coordinator raises the epoch, which shuts out
 whoever used the transactional id before; a transaction that was left open is aborted first, while the producer asks
 again.
-Differs from Kafka: nothing known.
+Differs from Kafka: a producer with an old epoch is fenced also while its heir has a transaction open; Kafka aborts that
+transaction.
 """
 
 from __future__ import annotations
