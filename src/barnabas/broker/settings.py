@@ -17,6 +17,7 @@ from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
 
 # Settings in a coarser unit than the topic setting whose default they give.
@@ -176,7 +177,8 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *_upkeep(), *GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS]
+    own = [*_own(), *_upkeep(), *CLEANER_SETTINGS]
+    own += [*GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -216,6 +218,7 @@ class BrokerSettings:
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
     transactions: TransactionSettings
+    cleaner: CleanerSettings
     topic_defaults: TopicSettings
     given: Mapping[str, str]  # as the file and the command line gave them
     dynamic: Mapping[str, str]  # as the metadata log gives them; they win
@@ -239,8 +242,11 @@ class BrokerSettings:
             **own,
             security=SecuritySettings.of(_listener_names(values), given),
             groups=groups,
-            consumer_groups=ConsumerGroupSettings.of(values, classic_size_max=groups.members_max),
+            consumer_groups=ConsumerGroupSettings.of(
+                values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
+            ),
             transactions=TransactionSettings.of(values),
+            cleaner=CleanerSettings.of(values),
             topic_defaults=topic_defaults,
             given=given,
             dynamic=dynamic,

@@ -134,10 +134,11 @@ class ConsumerGroupSettings:
     assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     regex_refresh_interval_ms: int = 600_000
+    step_bytes_max: int = 1_000_000  # what one step may write: it is one batch of the offsets topic
     group_configs: SettingTable = field(default_factory=lambda: _group_configs(_DEFAULTS), compare=False)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], *, classic_size_max: int = INT32_MAX) -> Self:
+    def of(cls, given: Mapping[str, Any], *, classic_size_max: int, step_bytes_max: int) -> Self:
         """From the values that were given to a broker, by name."""
         values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
         _check(values)
@@ -150,6 +151,7 @@ class ConsumerGroupSettings:
             assignors=tuple(_KAFKA_CLASSES.get(name, name) for name in values["group.consumer.assignors"]),
             migration_policy=MigrationPolicy(values["group.consumer.migration.policy"]),
             regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
+            step_bytes_max=step_bytes_max,
             group_configs=_group_configs(values),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from barnabas.coordinator import consumer_group_records as lines
 from barnabas.coordinator.consumer_group import ConsumerGroup
@@ -51,7 +51,11 @@ from barnabas.coordinator.reconciliation import Reported
 from barnabas.coordinator.subscriptions import UNRESOLVED, Resolution, metadata_hash, subscribed_names
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.observe.log import logger
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+RECORD_BYTES_SPARE: Final = 24  # around a key and a value in a batch, at most
+log = logger("groups")
 
 SettingsOf = Callable[[str], ConsumerGroupSettings]
 
@@ -136,6 +140,10 @@ class ConsumerGroups:
 
     def finish(self, step: ConsumerStep, reported: Reported) -> Member:
         updated = step.advance(reported)
+        if size_bytes(step.effects) > self.settings_of(step.group.group_id).step_bytes_max:
+            # It would not fit into a batch; and a write that fails costs all groups of the shard a reload.
+            raise ApiError(errors.UNKNOWN_SERVER_ERROR, "What this heartbeat leads to is too large to be written.")
+        step.commit()
         if step.resolution is not None:
             self._resolutions[step.group.group_id] = step.resolution
         return updated
@@ -154,7 +162,7 @@ class ConsumerGroups:
         message = request.message
         assert isinstance(message, ConsumerGroupHeartbeatRequest)
         settings = self.settings_of(message.group_id)
-        check(message, request.version, settings.assignors)
+        check(message, request.version, settings.assignors, subscription_bytes_max=settings.step_bytes_max)
         if message.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request_id, message, now_ms)
         step = self.begin(message.group_id, now_ms, creates=message.member_epoch == JOIN_EPOCH)
@@ -177,9 +185,10 @@ class ConsumerGroups:
         )
         updated = self.finish(step, reported_in(message))
         self.expect_heartbeat(step.group, updated, now_ms, step.effects)
-        has_new_assignment = {t: set(p) for t, p in updated.assigned.items()} != {
-            t: set(p) for t, p in member.assigned.items()
-        }
+        has_new_assignment = updated.assigned is not member.assigned and (
+            {topic: owned.keys() for topic, owned in updated.assigned.items()}
+            != {topic: owned.keys() for topic, owned in member.assigned.items()}
+        )
         answer = heartbeat_answer(
             updated,
             interval_ms=settings.heartbeat_interval_ms,
@@ -312,6 +321,9 @@ class ConsumerGroups:
         new_hash = metadata_hash(names, self.topics.image)
         if has_changed or new_hash != group.metadata_hash:
             effects.records.append(group_line(group.group_id, group.epoch + 1, new_hash))
+        if size_bytes(effects) > self.settings_of(group_id).step_bytes_max:
+            log.warning("group's patterns stand for too many topics", group=group_id, size_bytes=size_bytes(effects))
+            return Effects()
         return effects
 
 
@@ -337,6 +349,11 @@ def apply(group: ConsumerGroup, kind: lines.RecordType, about: object, value: ob
             group.apply_pattern(about.regular_expression, resolved)
         case _:
             assert kind is lines.PARTITION_METADATA  # of older brokers; the hash in the group's line replaced it
+
+
+def size_bytes(effects: Effects) -> int:
+    """About what the lines of a step take in the log."""
+    return sum(RECORD_BYTES_SPARE + len(key) + len(value or b"") for key, value in effects.records)
 
 
 def _given(new: str | None, old: str | None) -> str | None:

@@ -35,8 +35,12 @@ def reported_in(message: ConsumerGroupHeartbeatRequest) -> dict[Uuid, set[int]] 
     return reported
 
 
-def check(message: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
+def check(
+    message: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str], *, subscription_bytes_max: int
+) -> None:
     """INVALID_REQUEST or UNSUPPORTED_ASSIGNOR if a member may not ask this at all."""
+    if sum(len(name) + 1 for name in message.subscribed_topic_names or ()) > subscription_bytes_max:
+        raise ApiError(errors.INVALID_REQUEST, "SubscribedTopicNames is too large to be kept.")
     # Since version 1 members choose their id themselves; before, one that joins has none yet.
     needs_id = version >= 1 or message.member_epoch > JOIN_EPOCH or message.member_epoch == LEAVE_EPOCH
     if needs_id and not message.member_id:

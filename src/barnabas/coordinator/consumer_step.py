@@ -102,6 +102,7 @@ class ConsumerStep:
         self.patterns: dict[str, ResolvedPattern] = dict(group.patterns)
         self.resolution: Resolution | None = None  # left to be done in slices
         self.epoch = group.epoch
+        self._topics_version = group.topics_version
         self._is_new_group = is_new
         self._is_resolving = is_resolving
 
@@ -129,6 +130,9 @@ class ConsumerStep:
     # --- the three parts ------------------------------------------------------------------------------------------
 
     def advance(self, reported: Reported) -> Member:
+        if self._is_quiet():
+            target = Target(epoch=self.group.assignment_epoch, partitions=self.group.target_of(self.updated))
+            return self._reconcile(target, reported)
         if self.updated != self.member or self.updated.member_id not in self.group.members:
             self.effects.records.append(member_line(self.group.group_id, self.updated))
         members = [*self.group.others(self.updated), self.updated]
@@ -136,6 +140,17 @@ class ConsumerStep:
         self._follow_subscriptions(members, has_new_topics)
         target = self._follow_target(members)
         return self._reconcile(target, reported)
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing is new but, perhaps, what the member has: most heartbeats, so nothing else is looked at."""
+        group, pattern = self.group, self.updated.subscribed_topic_regex
+        return (
+            self.epoch == group.assignment_epoch
+            and group.topics_version == self._topics.version
+            and group.members.get(self.updated.member_id) == self.updated
+            and (not pattern or pattern in self.patterns)
+            and (not self.patterns or not self._are_patterns_stale())
+        )
 
     def _follow_patterns(self, members: list[Member]) -> bool:
         """Look up what patterns stand for, if that is not known or may have changed; whether it has."""
@@ -186,7 +201,7 @@ class ConsumerStep:
             return
         names = subscribed_names({member.subscription for member in members}, self.patterns)
         new_hash = metadata_hash(names, self._topics.image)
-        self.group.topics_version = self._topics.version
+        self._topics_version = self._topics.version
         if is_due or new_hash != self.group.metadata_hash:
             self.epoch += 1
             self.effects.records.append(group_line(self.group.group_id, self.epoch, new_hash))
@@ -235,7 +250,14 @@ class ConsumerStep:
         member = self.updated
         timer = MemberTimer(REBALANCE, self.group.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
-            self.group.rebalance_epochs[member.member_id] = member.member_epoch
             self.effects.timer(timer, self._now_ms + member.rebalance_timeout_ms)
-        elif self.group.rebalance_epochs.pop(member.member_id, None) is not None:
+        elif member.member_id in self.group.rebalance_epochs:
             self.effects.timer(timer, None)
+
+    def commit(self) -> None:
+        """What the group remembers without writing it down. Until here a step may be refused without a trace."""
+        self.group.topics_version = self._topics_version
+        if self.updated.state is MemberState.UNREVOKED_PARTITIONS:
+            self.group.rebalance_epochs[self.updated.member_id] = self.updated.member_epoch
+        else:
+            self.group.rebalance_epochs.pop(self.updated.member_id, None)

@@ -14,7 +14,7 @@ from barnabas.coordinator.classic_members import ClassicMembers
 from barnabas.coordinator.consumer_describe import describe, not_found
 from barnabas.coordinator.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer_group_records import RECORD_TYPES
-from barnabas.coordinator.consumer_groups import ConsumerGroups, SettingsOf
+from barnabas.coordinator.consumer_groups import ConsumerGroups, SettingsOf, size_bytes
 from barnabas.coordinator.consumer_lines import without_group
 from barnabas.coordinator.consumer_step import DOWNGRADE, GroupTimer, KnownTopics
 from barnabas.coordinator.effects import Effects
@@ -23,12 +23,15 @@ from barnabas.coordinator.group_records import key_type
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.coordinator.group_shard import GroupShard, ModernGroup
 from barnabas.model.errors import ApiError
+from barnabas.observe.log import logger
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest
 from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest
+
+log = logger("groups")
 
 _OWN: Final = (ConsumerGroupHeartbeatRequest, ConsumerGroupDescribeRequest)
 
@@ -120,6 +123,10 @@ class ConsumerProtocolGroups:
         # Somebody may have joined with the new protocol since it was decided.
         if group is not None and group.is_all_classic:
             downgrade(group, self._topics.image, now_ms, effects)
+        if size_bytes(effects) > self.consumer.settings_of(group_id).step_bytes_max:
+            # A classic group is one line. This one stays what it is, with classic members.
+            log.warning("group is too large to be a classic one", group=group_id, size_bytes=size_bytes(effects))
+            return Effects()
         return effects
 
     def _rebalance(self, group_id: str, now_ms: int) -> Effects:

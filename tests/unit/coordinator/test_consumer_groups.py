@@ -382,3 +382,22 @@ def test_another_broker_goes_on_where_this_one_stopped(is_compacted):
     assert set(play.group.members) == {"a", "b"}
     play.advance(1)
     assert play.group.state == "Empty"
+
+
+# --- what is too large ------------------------------------------------------------------------------------------------
+
+
+def test_a_subscription_that_no_line_could_hold_is_refused():
+    play = Play({"t": 1}, step_bytes_max=10_000)
+    play.join("a", "t")
+    assert play.join("b", *(f"topic-{number}" for number in range(2_000))) == INVALID
+    assert play.ask("a", 1, {"t": [0]}) == (1, None)
+
+
+def test_a_step_that_fits_into_no_batch_is_refused_and_leaves_no_trace():
+    play = Play({f"t{number}": 1 for number in range(300)}, step_bytes_max=8_000)
+    play.join("a", "t1")
+    before = (vars(play.group) | {}, dict(play.timers), len(play.log))
+    assert play.join("b", *play.counts) == errors.UNKNOWN_SERVER_ERROR.code
+    assert (vars(play.group) | {}, dict(play.timers), len(play.log)) == before
+    assert play.ask("a", 1, {"t1": [0]}) == (1, None)
