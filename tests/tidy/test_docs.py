@@ -1,0 +1,79 @@
+"""The docs hold: tables of rooms against the tree, generated pages against the code, no module that nobody uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "barnabas"
+README = SOURCE / "README.md"
+# Found by name and not by import: the command's modules, the messages, the plugin, and what is run as a program.
+LOADED_BY_NAME = ("cli/", "wire/messages/", "testing/", "__main__.py")
+
+
+def rooms_in_tree() -> set[str]:
+    return {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+
+
+def rows(path: Path) -> list[list[str]]:
+    """The rows of the first table of a page whose first column is a room."""
+    cells = [line.strip().strip("|").split("|") for line in path.read_text().splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row] for row in cells]
+
+
+def test_every_room_is_in_the_table() -> None:
+    assert {row[0].strip("`") for row in rows(README)} == rooms_in_tree()
+
+
+def test_the_architecture_names_no_room_that_is_not_there() -> None:
+    named = {row[0].strip("`") for row in rows(ROOT / "docs" / "ARCHITECTURE.md")}
+    assert named <= rooms_in_tree() | {"http", "spark", "console", "connect", "streams", "registry"}
+
+
+def test_what_to_begin_with_is_there() -> None:
+    for room, _, first in rows(README):
+        assert (SOURCE / room.strip("`") / first.strip("`")).exists(), f"{room} begins with {first}"
+
+
+@pytest.mark.parametrize(
+    "page", sorted([README, *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]), ids=lambda page: page.name
+)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    for name in re.findall(r"`((?:src|tests|docs|tools|bench)/[\w/.-]+\.\w+)", page.read_text()):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_the_generated_pages_are_current() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "gen_docs.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def imported() -> Iterator[str]:
+    for folder in ("src", "tests", "tools", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    yield node.module
+                    yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_module_is_left_that_nobody_imports() -> None:
+    used = set(imported())
+    unused = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE)
+        name = ".".join(("barnabas", *place.with_suffix("").parts)).removesuffix(".__init__")
+        is_room = path.name == "__init__.py"
+        if not is_room and name not in used and not place.as_posix().startswith(LOADED_BY_NAME):
+            unused.append(place.as_posix())
+    assert unused == []
