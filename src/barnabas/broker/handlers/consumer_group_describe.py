@@ -2,6 +2,7 @@
 
 Versions: 0–1.
 Behaviour: as Kafka's. Each group is answered or refused by itself; a classic group is not found.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Versions: 0–2.
 Behaviour: as Kafka's. Each group succeeds or fails alone.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Versions: 0–6.
 Behaviour: as Kafka's. A group that is not there is dead; since version 6 that is an error.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

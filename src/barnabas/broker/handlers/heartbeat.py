@@ -2,6 +2,7 @@
 
 Versions: 0–4.
 Behaviour: as Kafka's. While the coordinator is being loaded every heartbeat is good.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

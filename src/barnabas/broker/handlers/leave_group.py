@@ -2,6 +2,7 @@
 
 Versions: 0–5.
 Behaviour: as Kafka's. Up to version 2 there is one member, and its error is the answer's.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

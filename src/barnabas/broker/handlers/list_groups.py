@@ -2,6 +2,7 @@
 
 Versions: 0–5.
 Behaviour: as Kafka's. Filters by state and type are read without regard to case.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

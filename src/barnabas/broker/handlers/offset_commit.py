@@ -2,6 +2,7 @@
 
 Versions: 2–10.
 Behaviour: as Kafka's. Each partition succeeds or fails alone, as far as the group lets the caller commit at all.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

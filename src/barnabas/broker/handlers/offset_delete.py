@@ -2,6 +2,7 @@
 
 Versions: 0.
 Behaviour: as Kafka's. Topics that the group reads just now keep their offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

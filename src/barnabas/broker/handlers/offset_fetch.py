@@ -2,6 +2,7 @@
 
 Versions: 1–10.
 Behaviour: as Kafka's. A group that nobody knows has committed nothing, which is no error.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Versions: 0–5.
 Behaviour: as Kafka's. Version 5 must name the protocol that was agreed upon, or none.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
