@@ -26,7 +26,7 @@ def console_consumer_uses_the_new_protocol(tool: KafkaTool) -> None:
     topic = tool.filled("group-next", records=10)
     words = f"--topic {topic} --group group-next --from-beginning --max-messages 10 --timeout-ms 20000"
     tool.ask("consumer.ConsoleConsumer", f"{words} --command-property group.protocol=consumer", "^0$", "^9$")
-    tool.ask(_GROUPS, "--list --type consumer", "^group-next$")
+    tool.ask(_GROUPS, "--list --type consumer", r"^group-next\s+Consumer")
 
 
 def consumer_group_command_lists_and_describes(tool: KafkaTool) -> None:
@@ -99,7 +99,7 @@ def transactions_command_lists_and_describes(tool: KafkaTool) -> None:
         "ProducerPerformance", f"{words} --transactional-id txn-seen --transaction-duration-ms 100", "^100 records"
     )
     tool.ask("TransactionsCommand", "list", r"^txn-seen\s+\d+\s+\d+\s+CompleteCommit")
-    tool.ask("TransactionsCommand", "describe --transactional-id txn-seen", r"txn-seen\s+\d+\s+0\s+CompleteCommit")
+    tool.ask("TransactionsCommand", "describe --transactional-id txn-seen", r"txn-seen\s+\d+\s+\d+\s+CompleteCommit")
     tool.ask("TransactionsCommand", f"describe-producers --topic {topic} --partition 0", r"^\d+\s+\d+\s+\d+\s+\d+")
     tool.ask("TransactionsCommand", f"find-hanging --topic {topic}", absent="txn-seen")
 
