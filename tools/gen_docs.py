@@ -24,8 +24,7 @@ def compatibility() -> str:
     lines = [
         "# Compatibility",
         "",
-        "Every API that the broker serves, made from its table of routes. What is not listed is not announced to "
-        "clients.",
+        "Every API that the broker serves, made from its table of routes. What is not listed is not announced.",
         "",
         "| key | API | versions | behaviour | differs from Kafka |",
         "|---|---|---|---|---|",
@@ -52,8 +51,8 @@ def settings() -> str:
     lines = [
         "# Settings",
         "",
-        "Names, types and defaults are Kafka's. A broker reads them from a `server.properties` or TOML file (`--config`)",
-        "and from `--set name=value`; topics get theirs when they are made or altered.",
+        "Names, types and defaults are Kafka's. A broker reads them from a `server.properties` or TOML file",
+        "(`--config`) and from `--set name=value`; topics get theirs when they are made or altered.",
         "",
         "## The development profile",
         "",
