@@ -19,9 +19,10 @@ from barnabas.broker.groups import Groups
 from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
-from barnabas.broker.security_settings import tls_context
+from barnabas.broker.security_settings import ListenerSecurity, tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.sign_in import Gate
 from barnabas.broker.topic_settings import topic_settings
 from barnabas.broker.transactions import make_transaction_coordinator
 from barnabas.coordinator.markers import LocalMarkers
@@ -204,10 +205,16 @@ class Node:
     async def _bind(self, cleanup: AsyncExitStack) -> None:
         dispatcher = Dispatcher(self.services)
         pool = FramePool()
-        limits = _limits(self.settings)
         contexts = {name: tls_context(security) for name, security in self.settings.security.listeners.items()}
         for endpoint in self.settings.endpoints:
-            listener = Listener(endpoint.name, dispatcher.serve, pool, self.world.clock, self._timers, limits)
+            security = self.settings.security.listeners[endpoint.name]
+            serve = (
+                Gate(self.services, security, dispatcher.serve).serve
+                if security.protocol.has_sasl
+                else dispatcher.serve
+            )
+            limits = _limits(self.settings, security)
+            listener = Listener(endpoint.name, serve, pool, self.world.clock, self._timers, limits)
             try:
                 await listener.bind(endpoint.host, endpoint.port, tls=contexts[endpoint.name])
             except OSError as error:
@@ -256,7 +263,7 @@ class Node:
             log.error("dynamic settings are not applied", reason=error)
             return
         for listener in self.listeners:
-            listener.limits = _limits(self.services.settings)
+            listener.limits = _limits(self.services.settings, self.settings.security.listeners[listener.name])
 
     # --- failing --------------------------------------------------------------------------------------------------
 
@@ -275,9 +282,10 @@ class Node:
             self.failed.set()  # no metadata log: better gone than half alive
 
 
-def _limits(settings: BrokerSettings) -> Limits:
+def _limits(settings: BrokerSettings, security: ListenerSecurity) -> Limits:
+    size_bytes = settings.socket_request_max_bytes
     return Limits(
-        frame_bytes_max=settings.socket_request_max_bytes,
+        frame_bytes_max=min(size_bytes, security.frame_bytes_max) if security.protocol.has_sasl else size_bytes,
         connections_max=settings.max_connections,
         connections_per_address_max=settings.max_connections_per_ip,
         idle_ms_max=settings.connections_max_idle_ms,

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any, Final
 
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.security.plain import MECHANISM as PLAIN
+from barnabas.security.plain import parse_users
 from barnabas.security.principal import MappingRules
+from barnabas.security.scram import MECHANISMS as SCRAM_MECHANISMS
 from barnabas.transport.tls import CLIENT_AUTH, PROTOCOLS, TlsFiles, server_context
 
 LISTENER_PREFIX: Final = "listener.name."
 PEM: Final = "PEM"
+SASL_MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
 
 
 class Protocol(enum.IntEnum):
@@ -65,10 +69,11 @@ def _problem(parse: Callable[[Any], object]) -> Callable[[Any], str | None]:
     return check
 
 
-def _settings() -> Iterator[Setting]:
-    def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-        return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
+
+def _tls_settings() -> Iterator[Setting]:
     yield setting(
         "listener.security.protocol.map",
         Kind.LIST,
@@ -112,7 +117,46 @@ def _settings() -> Iterator[Setting]:
     )
 
 
-SECURITY_SETTINGS: Final = SettingTable(_settings())
+def _sign_in_settings() -> Iterator[Setting]:
+    yield setting(
+        "sasl.enabled.mechanisms",
+        Kind.LIST,
+        (),
+        "The ways of signing in that are offered.",
+        choices=SASL_MECHANISMS,
+    )
+    yield setting(
+        "plain.sasl.jaas.config",
+        Kind.PASSWORD,
+        None,
+        "The users of PLAIN, as Kafka writes them: PlainLoginModule required user_NAME=PASSWORD ...;",
+        sensitive=True,
+        check=_problem(parse_users),
+    )
+    yield setting(
+        "sasl.server.max.receive.size",
+        Kind.INT,
+        524_288,
+        "The largest frame that is read before sign-in.",
+        minimum=1,
+    )
+    yield setting(
+        "connections.max.reauth.ms",
+        Kind.LONG,
+        0,
+        "After what time a client must sign in again; 0 means never.",
+        minimum=0,
+    )
+    yield setting(
+        "connection.failed.authentication.delay.ms",
+        Kind.INT,
+        100,
+        "How long a client that failed to sign in waits for its answer.",
+        minimum=0,
+    )
+
+
+SECURITY_SETTINGS: Final = SettingTable([*_tls_settings(), *_sign_in_settings()])
 # Not about one listener, but about all of them or the broker as a whole.
 _WHOLE_BROKER: Final = ("listener.security.protocol.map",)
 
@@ -140,6 +184,26 @@ class ListenerSecurity:
     client_auth: str
     tls_protocols: tuple[str, ...]
     mapping_rules: MappingRules
+    mechanisms: tuple[str, ...]
+    plain_users: Mapping[str, str] = field(repr=False)
+    session_ms: int  # 0: a sign-in lasts as long as the connection
+    failure_delay_ms: int
+    frame_bytes_max: int  # before sign-in
+
+    def check(self) -> None:
+        """InvalidSetting if nobody could ever sign in."""
+        if not self.protocol.has_sasl:
+            return
+        if not self.mechanisms:
+            raise InvalidSetting(
+                f"the listener {self.name} asks for sign-in: name sasl.enabled.mechanisms, of "
+                f"{', '.join(SASL_MECHANISMS)}"
+            )
+        if PLAIN in self.mechanisms and not self.plain_users:
+            raise InvalidSetting(
+                f"PLAIN is offered on the listener {self.name}, but there is no user: name them in "
+                f"{LISTENER_PREFIX}{self.name.lower()}.plain.sasl.jaas.config, as user_NAME=PASSWORD"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +228,7 @@ class SecuritySettings:
                     f"{name}:SASL_SSL or one of {', '.join(Protocol.__members__)}"
                 )
             listeners[name] = _listener(name, protocols[name], {**plain, **own.get(name, {})})
+            listeners[name].check()
         return cls(listeners=listeners)
 
 
@@ -195,4 +260,9 @@ def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> Listen
         client_auth=values["ssl.client.auth"],
         tls_protocols=values["ssl.enabled.protocols"],
         mapping_rules=MappingRules(values["ssl.principal.mapping.rules"]),
+        mechanisms=values["sasl.enabled.mechanisms"],
+        plain_users=parse_users(values["plain.sasl.jaas.config"]) if values["plain.sasl.jaas.config"] else {},
+        session_ms=values["connections.max.reauth.ms"],
+        failure_delay_ms=values["connection.failed.authentication.delay.ms"],
+        frame_bytes_max=values["sasl.server.max.receive.size"],
     )

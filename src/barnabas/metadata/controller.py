@@ -17,6 +17,7 @@ from barnabas.metadata.heartbeats import broker_heartbeat, fence_expired
 from barnabas.metadata.partitions import create_partitions
 from barnabas.metadata.producer_ids import allocate_producer_ids
 from barnabas.metadata.registrations import register_broker, register_controller, unregister_broker
+from barnabas.metadata.scram import alter_user_scram_credentials, describe_user_scram_credentials
 from barnabas.metadata.topic_deletion import delete_topics
 from barnabas.metadata.topics import create_topics
 
@@ -27,12 +28,14 @@ __all__ = [
     "allocate_producer_ids",
     "alter_configs",
     "alter_partition",
+    "alter_user_scram_credentials",
     "balance_leaders",
     "bootstrap_records",
     "broker_heartbeat",
     "create_partitions",
     "create_topics",
     "delete_topics",
+    "describe_user_scram_credentials",
     "elect_leaders",
     "elect_unclean_leaders",
     "fence_expired",

@@ -50,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
         self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
+        self.is_last_answer = False  # hang up when the coroutine under way has been answered
         self._stash = bytearray()
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
         self._frame_goal = 0  # its size as the peer states it
@@ -219,6 +220,8 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_open:
             self._answer(outcome)
             self._outbox.flush()
+            if self.is_last_answer:
+                self.close()
             self._unmute()
 
     def _answer(self, answer: Parts | Later | None) -> None:

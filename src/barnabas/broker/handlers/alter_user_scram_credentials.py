@@ -1,0 +1,29 @@
+"""AlterUserScramCredentials: set or remove what is kept of users' passwords.
+
+Versions: 0.
+Behaviour: each user succeeds or fails alone; a new password counts from the next sign-in on. Iterations are 4096–16384.
+Differs from Kafka: an empty salt or salted password is refused.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.controller_requests import submit
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import alter_user_scram_credentials
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+
+
+async def handle(request: Request, message: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
+    return await submit(request.broker, lambda image, facts: alter_user_scram_credentials(image, message))
+
+
+def refuse(message: AlterUserScramCredentialsRequest, error: ApiError) -> AlterUserScramCredentialsResponse:
+    row = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+    users = dict.fromkeys([*(entry.name for entry in message.deletions), *(entry.name for entry in message.upsertions)])
+    return AlterUserScramCredentialsResponse(
+        results=[row(user=user, error_code=error.error.code, error_message=error.message) for user in users]
+    )
