@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "topic": Command("topic", "create, list, describe, change and delete topics"),
     "produce": Command("produce", "send records read from standard input"),
     "consume": Command("consume", "print records of topics"),
+    "user": Command("user", "create, list and delete those who sign in by SCRAM"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
     "version": Command("version", "print the version"),
 }
