@@ -36,10 +36,12 @@ from barnabas.coordinator.consumer_member import (
 )
 from barnabas.coordinator.consumer_step import (
     DOWNGRADE,
+    JOIN,
     MEMBER_TIMERS,
     REBALANCE,
     RESOLVE,
     SESSION,
+    SYNC,
     ConsumerStep,
     GroupTimer,
     KnownTopics,
@@ -185,6 +187,10 @@ class ConsumerGroups:
         )
         updated = self.finish(step, reported_in(message))
         self.expect_heartbeat(step.group, updated, now_ms, step.effects)
+        if member.uses_classic_protocol:
+            # It has changed its protocol, and with it what it is waited for.
+            for kind in (JOIN, SYNC):
+                step.effects.timer(MemberTimer(kind, message.group_id, updated.member_id), None)
         has_new_assignment = updated.assigned is not member.assigned and (
             {topic: owned.keys() for topic, owned in updated.assigned.items()}
             != {topic: owned.keys() for topic, owned in member.assigned.items()}

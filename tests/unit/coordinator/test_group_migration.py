@@ -308,6 +308,19 @@ def test_when_the_last_static_member_comes_back_as_a_classic_one_so_does_the_gro
     assert isinstance(play.table[GROUP], ClassicGroup)
 
 
+def test_a_member_that_takes_up_the_new_protocol_is_no_longer_waited_for_in_the_old_way(play):
+    play.join("a", "t")
+    one = Classic(play, "one")
+    one.join("t")  # and never syncs
+    epoch = play.join("one", "t")[0]
+    for _ in range(8):
+        play.advance(5_000)
+        play.ask("a", 1, {"t": [0, 1]})
+        play.ask("a", 2, {"t": [0, 1]})
+        play.ask("one", epoch)
+    assert "one" in play.group.members
+
+
 def test_whoever_waits_in_the_classic_group_is_sent_to_join_again(play):
     settled_pair(play)
     three = Classic(play)
