@@ -15,7 +15,7 @@ from barnabas.client.connections import Connection, retrieved
 from barnabas.client.errors import ClusterUnreachable, TimedOut
 from barnabas.client.metadata import ClusterMetadata, TopicMetadata
 from barnabas.client.settings import Settings, address_of
-from barnabas.client.versions import NO_LIMIT
+from barnabas.client.versions import NO_LIMIT, Shaped
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.model.ids import NO_BROKER, TopicPartition
@@ -80,7 +80,7 @@ class Cluster:
     async def call(
         self,
         broker: int,
-        message: Message,
+        message: Message | Shaped,
         response: type[R],
         *,
         lane: str = MAIN_LANE,
@@ -91,7 +91,7 @@ class Cluster:
         connection = self.connection(broker, lane)
         return await connection.call(message, response, timeout_ms=timeout_ms, version_max=version_max)
 
-    async def call_any(self, message: Message, response: type[R], *, timeout_ms: int | None = None) -> R:
+    async def call_any(self, message: Message | Shaped, response: type[R], *, timeout_ms: int | None = None) -> R:
         """Ask whoever answers, those with an open connection first; the configured addresses come last."""
         reasons: list[BarnabasError] = []
         for broker in self._candidates():
@@ -165,6 +165,15 @@ class Cluster:
         except BarnabasError:
             self._wanted.discard(name)  # or a name that nobody may use would be asked for ever after
             raise
+
+    async def look_up(self, names: Iterable[str], *, auto_create: bool = False) -> dict[str, TopicMetadata]:
+        """Those of the topics that exist; asks once if one is not known, or what is known is out of date."""
+        wanted = sorted(names)
+        self._wanted.update(wanted)
+        if any(self.known_topic(name) is None for name in wanted):
+            await self.refresh(auto_create=auto_create)
+        topics = self.metadata.topics
+        return {name: topics[name] for name in wanted if name in topics and topics[name].is_usable}
 
     def known_topic(self, name: str) -> TopicMetadata | None:
         """What is known of a topic without asking; None if that would be out of date."""

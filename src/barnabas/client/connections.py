@@ -14,7 +14,7 @@ from barnabas import __version__
 from barnabas.client.backoff import Backoff
 from barnabas.client.errors import TimedOut
 from barnabas.client.settings import Settings
-from barnabas.client.versions import NO_LIMIT, ApiRanges, fallback_version
+from barnabas.client.versions import NO_LIMIT, ApiRanges, Shaped, fallback_version
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
@@ -71,7 +71,12 @@ class Connection:
                 return channel
 
     async def call(
-        self, message: Message, response: type[R], *, timeout_ms: int | None = None, version_max: int = NO_LIMIT
+        self,
+        message: Message | Shaped,
+        response: type[R],
+        *,
+        timeout_ms: int | None = None,
+        version_max: int = NO_LIMIT,
     ) -> R:
         """One attempt: the answer in the highest common version, or why there is none."""
         loop = asyncio.get_running_loop()
@@ -79,12 +84,14 @@ class Connection:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 channel = await self.open()
-                version = self.ranges.highest_common(type(message), version_max=version_max)
+                kind = message.request if isinstance(message, Shaped) else type(message)
+                version = self.ranges.highest_common(kind, version_max=version_max)
                 await self.wait_out_throttle()
-                answer = await channel.send(message, version)
+                shaped = message.build(version) if isinstance(message, Shaped) else message
+                answer = await channel.send(shaped, version)
         except TimeoutError:
             self.drop()
-            name = type(message).__name__
+            name = (message.request if isinstance(message, Shaped) else type(message)).__name__
             raise TimedOut(f"{self.host}:{self.port} did not answer {name} within {timeout_ms} ms") from None
         assert isinstance(answer, response)
         self.heed_throttle(getattr(answer, "throttle_time_ms", 0), now=loop.time())

@@ -1,28 +1,32 @@
-"""Reads records of the partitions that it is told to read, from where it is told to, one by one or many at a time.
+"""Reads records: of the partitions that it is told to read, or of its share of what a group reads.
 
-Positions are the cursors', requests the fetcher's. Nothing is committed anywhere: whoever assigns partitions by hand
-keeps the offsets himself.
+One by one (``async for``), many at a time (``poll``, ``batches``). Positions are the cursors', requests the
+fetcher's, the group's doings those of ``group.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Self
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.connections import retrieved
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import ConsumerRecord, Cursor
 from barnabas.client.fetcher import Fetcher
+from barnabas.client.group import Group, RebalanceListener
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
+from barnabas.client.stored_offsets import StoredOffsets
 from barnabas.model.ids import TopicPartition
 from barnabas.world.world import World
 
-__all__ = ["Consumer", "ConsumerRecord"]
+__all__ = ["Consumer", "ConsumerRecord", "RebalanceListener"]
 
 
-class Consumer:
-    """Used as ``async with Consumer(settings) as consumer: await consumer.assign(...)``, then ``async for``."""
+class Consumer(StoredOffsets):
+    """Used as ``async with Consumer(settings) as consumer: await consumer.subscribe(...)``, then ``async for``."""
 
     def __init__(
         self,
@@ -34,6 +38,7 @@ class Consumer:
         self.settings = settings or ConsumerSettings()
         self.cluster = cluster or Cluster(self.settings, world=world)
         self._owns_cluster = cluster is None
+        self._group: Group | None = None
         self._cursors: dict[TopicPartition, Cursor] = {}
         self._fetcher: Fetcher | None = None
         self._running: asyncio.Task[None] | None = None
@@ -43,8 +48,37 @@ class Consumer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After an exception the last records may not be done with: better to read them again than to call them done.
+        await self.close(commit=kind is None)
+
+    async def subscribe(
+        self, topics: str | Iterable[str] | re.Pattern[str], *, listener: RebalanceListener | None = None
+    ) -> None:
+        """Read this consumer's share of what its group reads: topics by name, or all that match a pattern."""
+        await self.unsubscribe()
+        if not isinstance(topics, re.Pattern):
+            topics = (topics,) if isinstance(topics, str) else tuple(sorted(set(topics)))
+        fetcher = self._started()
+        self._group = Group(
+            self.cluster,
+            self.settings,
+            topics,
+            cursors=self._cursors,
+            listener=listener,
+            position=self.position,
+            on_change=fetcher.news.set,
+        )
+
+    async def unsubscribe(self) -> None:
+        """Leave the group and read nothing."""
+        try:
+            if self._group is not None:
+                await self._group.close(commit=True)
+        finally:
+            self._group = None
+            self._cursors.clear()
+            self._ready.clear()
 
     async def assign(
         self,
@@ -57,6 +91,8 @@ class Consumer:
 
         With ``ends``, or ``until_end`` for where the partitions end now, reading stops there.
         """
+        if self._group is not None:
+            await self.unsubscribe()
         starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, EARLIEST)
         stops = dict(ends or {})
         if until_end:
@@ -86,6 +122,17 @@ class Consumer:
         """Where the partition ended at the last fetch; -1 before the first one."""
         return self._cursors[partition].high_watermark
 
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets are still ahead, as of the last fetch; None before the first one."""
+        high_watermark = self._cursors[partition].high_watermark
+        return None if high_watermark < 0 else max(0, high_watermark - self.position(partition))
+
+    async def seek_to(self, starts: Mapping[TopicPartition, Start]) -> None:
+        """Go on from there: an edge, a time (``Start.at_time``), so many before the end (``Start.before_last``)."""
+        offsets = await resolve(self.cluster, starts, isolation_level=self.settings.isolation_level)
+        for partition in starts:
+            self.seek(partition, offsets[partition])
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self._cursors[partition].seek(offset)
         self._ready = [record for record in self._ready if (record.topic, record.partition) != partition]
@@ -101,24 +148,55 @@ class Consumer:
         self._started().wake()
 
     @property
+    def paused(self) -> list[TopicPartition]:
+        return [partition for partition, cursor in self._cursors.items() if cursor.is_paused]
+
+    @property
     def is_at_end(self) -> bool:
         """Everything up to the ends was taken; never true without ends."""
-        return all(cursor.is_at_end for cursor in self._cursors.values())
+        return self._group is None and all(cursor.is_at_end for cursor in self._cursors.values())
 
-    async def poll(self, *, count_max: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
-        """Records as soon as there are some; none when the time is up or every end is reached."""
+    async def poll(self, count_max: int | None = None, *, timeout_ms: int | None = None) -> list[ConsumerRecord]:
+        """Records as soon as there are some; none when the time is up or every end is reached.
+
+        Whoever polls again says that he is done with what he got before: that is when partitions may move to other
+        members and positions are stored.
+        """
         count_max = count_max or self.settings.max_poll_records
-        fetcher = self._started()
+        if self._ready:
+            rest = self._ready[: -count_max - 1 : -1]
+            del self._ready[-len(rest) :]
+            return rest
+        fetcher, group = self._started(), self._group
         try:
+            if group is not None:
+                group.session.is_polling = True
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                while not (records := self._take(count_max)):
-                    if self.is_at_end:
-                        return []
+                while True:
+                    if group is not None:
+                        await group.settle()
+                    records = self._take(count_max)
+                    if records or self.is_at_end:
+                        break
                     await self._wait_for_news(fetcher)
         except TimeoutError:
             return []
+        finally:
+            if group is not None:
+                group.session.is_polling = False
+                group.session.polled_at = asyncio.get_running_loop().time()
         fetcher.wake()
         return records
+
+    async def batches(
+        self, count_max: int | None = None, *, timeout_ms: int | None = None
+    ) -> AsyncIterator[list[ConsumerRecord]]:
+        """Polls without end, or until all ends are reached; with a time-out a batch may be empty."""
+        while True:
+            records = await self.poll(count_max, timeout_ms=timeout_ms)
+            if not records and self.is_at_end:
+                return
+            yield records
 
     def __aiter__(self) -> Self:
         return self
@@ -132,12 +210,18 @@ class Consumer:
             self._ready = records
         return self._ready.pop()
 
-    async def close(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-        if self._owns_cluster:
-            await self.cluster.close()
+    async def close(self, *, commit: bool = True) -> None:
+        """Leave the group, if there is one; with automatic commits the positions are stored unless told not to."""
+        try:
+            if self._group is not None:
+                await self._group.close(commit=commit)
+        finally:
+            self._group = None
+            if self._running is not None:
+                self._running.cancel()
+                await asyncio.wait([self._running])
+            if self._owns_cluster:
+                await self.cluster.close()
 
     def _take(self, count_max: int) -> list[ConsumerRecord]:
         """From one partition after the other, and not always from the same one first."""
@@ -168,6 +252,7 @@ class Consumer:
         if self._fetcher is None:
             self._fetcher = Fetcher(self.cluster, self.settings, self._cursors)
             self._running = asyncio.get_running_loop().create_task(self._fetcher.run(), name="consumer")
+            self._running.add_done_callback(retrieved)
             self._running.add_done_callback(lambda _: fetcher.news.set())
         fetcher = self._fetcher
         return fetcher

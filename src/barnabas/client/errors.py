@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.model.errors import BarnabasError
+from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.transport.channel import Unreachable
 
 
@@ -47,3 +47,15 @@ class LostSequence(BarnabasError):
 
 class OffsetGone(BarnabasError):
     """The position is outside of the log and auto.offset.reset is none."""
+
+
+class GroupRefused(ApiError):
+    """The group will not have this member: it was fenced, or speaks another protocol, or is not allowed in."""
+
+
+class CommitFailed(BarnabasError):
+    """The group has given the partitions to others meanwhile, so the offsets were not stored."""
+
+
+class NoGroup(BarnabasError):
+    """This needs ``group.id``, or a subscription."""

@@ -5,9 +5,9 @@ Pure. ``connections.py`` performs the exchange and asks here before every reques
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -16,6 +16,13 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 NO_LIMIT: Final = 2**15 - 1
+
+
+class Shaped(NamedTuple):
+    """A request whose shape depends on the version that is agreed on, and so is made only then."""
+
+    request: type[Message]
+    build: Callable[[int], Message]
 
 
 @dataclass(frozen=True, slots=True)
