@@ -19,6 +19,9 @@ _OUTPUT_CHARACTERS_SHOWN_MAX = 300
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M")
 
 
+_ERROR = re.compile(r"(Exception|Error)\b.*: ")
+
+
 class ToolFailed(Exception):
     """A tool ended badly, or did not say what it had to say."""
 
@@ -43,7 +46,8 @@ class KafkaTool:
         said = done.stdout + done.stderr
         shown = " ".join(said[-_OUTPUT_CHARACTERS_SHOWN_MAX:].split())
         if done.returncode != 0:
-            raise ToolFailed(f"{name} ended with {done.returncode}: {shown}")
+            errors = [line.strip() for line in said.splitlines() if _ERROR.search(line)]
+            raise ToolFailed(f"{name} ended with {done.returncode}: {errors[0] if errors else shown}")
         for pattern in expected:
             if re.search(pattern, said, re.MULTILINE) is None:
                 raise ToolFailed(f"{name} did not say {pattern!r}: {shown}")

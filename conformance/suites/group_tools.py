@@ -100,7 +100,9 @@ def transactions_command_lists_and_describes(tool: KafkaTool) -> None:
     )
     tool.ask("TransactionsCommand", "list", r"^txn-seen\s+\d+\s+\d+\s+CompleteCommit")
     tool.ask("TransactionsCommand", "describe --transactional-id txn-seen", r"txn-seen\s+\d+\s+\d+\s+CompleteCommit")
-    tool.ask("TransactionsCommand", f"describe-producers --topic {topic} --partition 0", r"^\d+\s+\d+\s+\d+\s+\d+")
+    tool.ask(
+        "TransactionsCommand", f"describe-producers --topic {topic} --partition 0", r"^\d+\s+\d+\s+-?\d+\s+-?\d+\s"
+    )
     tool.ask("TransactionsCommand", f"find-hanging --topic {topic}", absent="txn-seen")
 
 

@@ -183,7 +183,12 @@ def dump_log_segments_reads_the_files(tool: KafkaTool) -> None:
         "DumpLogSegments", words, r"^baseOffset: 0 lastOffset: ", r"isvalid: true", r"payload: 9$", absent="invalid"
     )
     tool.run(
-        "DumpLogSegments", f"--files {log.with_suffix('.index')} --index-sanity-check", absent="Mismatch|not found"
+
+
+def dump_log_segments_checks_the_index_of_the_active_segment(tool: KafkaTool) -> None:
+    topic = tool.filled("tools-index", records=10)
+    index = next((tool.data_dir / f"{topic}-0").glob("*.log")).with_suffix(".index")
+    tool.run("DumpLogSegments", f"--files {index} --index-sanity-check", absent="Mismatch|not found")
     )
 
 
