@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "produce": Command("produce", "send records read from standard input"),
     "consume": Command("consume", "print records of topics"),
     "user": Command("user", "create, list and delete those who sign in by SCRAM"),
+    "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
     "version": Command("version", "print the version"),
 }
