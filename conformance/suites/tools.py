@@ -178,18 +178,14 @@ def verifiable_producer_hears_of_every_record(tool: KafkaTool) -> None:
 def dump_log_segments_reads_the_files(tool: KafkaTool) -> None:
     topic = tool.filled("tools-dump", records=10)
     log = next((tool.data_dir / f"{topic}-0").glob("*.log"))
-    words = f"--files {log} --deep-iteration --print-data-log"
-    tool.run(
-        "DumpLogSegments", words, r"^baseOffset: 0 lastOffset: ", r"isvalid: true", r"payload: 9$", absent="invalid"
-    )
-    tool.run(
+    expected = (r"^baseOffset: 0 lastOffset: ", r"isvalid: true", r"payload: 9$")
+    tool.run("DumpLogSegments", f"--files {log} --deep-iteration --print-data-log", *expected, absent="invalid")
 
 
 def dump_log_segments_checks_the_index_of_the_active_segment(tool: KafkaTool) -> None:
     topic = tool.filled("tools-index", records=10)
     index = next((tool.data_dir / f"{topic}-0").glob("*.log")).with_suffix(".index")
     tool.run("DumpLogSegments", f"--files {index} --index-sanity-check", absent="Mismatch|not found")
-    )
 
 
 def dump_log_segments_reads_the_metadata_log(tool: KafkaTool) -> None:
