@@ -369,7 +369,7 @@ class KafkaPython:
         self._consumer.close(autocommit=False)
 
 
-@pytest.mark.filterwarnings("ignore:read_text is deprecated", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("foreign", "strategy"),
     [(Librdkafka, "range"), (Librdkafka, "cooperative-sticky"), (Librdkafka, "roundrobin"), (KafkaPython, "range")],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.client.batch import Batch, Delivery, Entry, Identity
@@ -141,6 +142,7 @@ class Accumulator:
         self.used_bytes = 0
         self.flushes = 0  # how many wait for everything to leave
         self.failure: BarnabasError | None = None  # the first one that nobody waited for
+        self.on_failure: Callable[[BarnabasError], None] = lambda error: None
         self._batch_bytes = batch_bytes
         self._linger = linger
         self._delivery_timeout = delivery_timeout
@@ -179,8 +181,10 @@ class Accumulator:
         """Forget a batch whose records were delivered or have failed."""
         del self._unsettled[batch]
         self.used_bytes -= batch.records_bytes
-        if batch.error is not None and not batch.is_watched and self.failure is None:
-            self.failure = batch.error
+        if batch.error is not None:
+            self.on_failure(batch.error)
+            if not batch.is_watched and self.failure is None:
+                self.failure = batch.error
 
     def split(self, queue: PartitionQueue, batch: Batch) -> None:
         halves = batch.split()
@@ -194,6 +198,21 @@ class Accumulator:
             for batch in queue.expired(now):
                 batch.fail(TimedOut(f"{batch.partition}: not delivered within {self._delivery_timeout:g} s"))
                 self.settled(batch)
+
+    def drop_unsent(self, error: BarnabasError) -> None:
+        """Fail everything that is not on its way to a broker at this moment."""
+        for queue in self.queues.values():
+            for batch in (*queue.retries, *queue.waiting):
+                batch.fail(error)
+                self.settled(batch)
+            queue.needs_identity = queue.needs_identity or bool(queue.retries)
+            queue.retries.clear()
+            queue.waiting.clear()
+
+    def renew_identities(self, identity: Identity) -> None:
+        """Every queue that is not numbered under this identity starts its sequence anew."""
+        for queue in self.queues.values():
+            queue.needs_identity = queue.needs_identity or queue.identity != identity
 
     def adopt(self, queue: PartitionQueue, identity: Identity) -> None:
         for batch in queue.adopt(identity):

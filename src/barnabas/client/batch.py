@@ -106,7 +106,7 @@ class Batch:
         self.records_bytes += size_bytes
         return Delivery(self, len(self.records) - 1)
 
-    def encode(self, codec: Codec) -> bytearray:
+    def encode(self, codec: Codec, *, is_transactional: bool = False) -> bytearray:
         if self.encoded is None:
             self.encoded = encode_batch(
                 self.records,
@@ -114,6 +114,7 @@ class Batch:
                 producer_id=self.identity.producer_id,
                 producer_epoch=self.identity.producer_epoch,
                 base_sequence=self.base_sequence,
+                is_transactional=is_transactional,
             )
         return self.encoded
 

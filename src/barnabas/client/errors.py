@@ -59,3 +59,15 @@ class CommitFailed(BarnabasError):
 
 class NoGroup(BarnabasError):
     """This needs ``group.id``, or a subscription."""
+
+
+class NoTransaction(BarnabasError):
+    """No transaction is open, or one is that should not be, or the producer has no transactional.id."""
+
+
+class TransactionAborted(BarnabasError):
+    """The transaction cannot be committed, or the record went down with it."""
+
+
+class ProducerFenced(ApiError):
+    """Another producer has taken the transactional id; this one can do nothing more."""

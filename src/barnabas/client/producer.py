@@ -7,19 +7,22 @@ can be under way. Batches are the accumulator's, requests the sender's, the choi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Self
 
 from barnabas.client.accumulator import Accumulator
 from barnabas.client.batch import Delivery, Headers, RecordMetadata, size_of
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ProducerClosed, RecordTooLarge, TimedOut
+from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
+from barnabas.client.errors import NoTransaction, ProducerClosed, RecordTooLarge, TimedOut, TransactionAborted
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.partitioner import Partitioner, Sticky, of_key
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
+from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.world.world import World
 
@@ -50,6 +53,12 @@ class Producer:
             memory_bytes_max=self.settings.buffer_memory,
             is_idempotent=self.settings.enable_idempotence,
         )
+        self._transactions: Transactions | None = None
+        if self.settings.transactional_id is not None:
+            self._transactions = Transactions(
+                self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
+            )
+            self._accumulator.on_failure = self._transactions.fail
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -89,6 +98,8 @@ class Producer:
         """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
         if self._is_closed:
             raise ProducerClosed("the producer is closed")
+        if self._transactions is not None:
+            self._transactions.check_open()
         if isinstance(headers, Mapping):
             headers = tuple(headers.items())
         size_bytes = size_of(key, value, headers)
@@ -124,11 +135,82 @@ class Producer:
         if failure is not None:
             raise failure
 
+    # --- transactions ---------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """All that is sent in the block counts, or none of it: an exception aborts, the end of the block commits."""
+        await self.begin_transaction()
+        handled = self._transactional()
+        try:
+            yield self
+        except BaseException:
+            if handled.state in (State.OPEN, State.DOOMED):
+                await self.abort_transaction()
+            raise
+        if handled.state is State.IDLE:
+            return  # it was ended or handed over inside of the block
+        try:
+            await self.commit_transaction()
+        except BarnabasError:
+            if handled.state is State.DOOMED:
+                await self.abort_transaction()
+            raise
+
+    async def begin_transaction(self) -> None:
+        """Start one; the first takes the transactional id from whoever had it, and ends what that one left open."""
+        transactions = self._transactional()
+        await transactions.begin()
+        self._accumulator.renew_identities(transactions.identity)
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Make a group's offsets a part of the transaction; ``group`` is ``consumer.group_metadata``."""
+        await self._transactional().send_offsets(offsets, group)
+
+    async def commit_transaction(self) -> None:
+        transactions = self._transactional()
+        transactions.check_open()
+        await self.flush()
+        await transactions.end(commit=True)
+
+    async def abort_transaction(self) -> None:
+        """Throw away what was sent; records that have not left fail."""
+        transactions = self._transactional()
+        transactions.fail(TransactionAborted("the transaction was aborted"))
+        self._accumulator.drop_unsent(TransactionAborted("the transaction was aborted"))
+        while pending := [batch.done for batch in self._accumulator.unsettled]:
+            await asyncio.wait(pending)
+        self._accumulator.failure = None
+        await transactions.end(commit=False)
+
+    async def hand_over(self) -> OpenTransaction:
+        """Write everything and leave the end to another process, which calls ``end_transaction`` with the answer.
+
+        Whoever begins a transaction under the same id before that aborts this one.
+        """
+        transactions = self._transactional()
+        transactions.check_open()
+        await self.flush()
+        return transactions.hand_over()
+
+    async def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
+        """End what another process began and handed over; asking twice for the same end is no error."""
+        await end_transaction(self.cluster, transaction, commit=commit)
+
+    def _transactional(self) -> Transactions:
+        if self._transactions is None:
+            raise NoTransaction("transactions need transactional.id")
+        return self._transactions
+
     async def close(self, *, flush: bool = True) -> None:
         if self._is_closed:
             return
         try:
-            if flush:
+            if self._transactions is not None and self._transactions.state in (State.OPEN, State.DOOMED):
+                await self.abort_transaction()
+            elif flush:
                 await self.flush()
         finally:
             self._is_closed = True
@@ -147,7 +229,7 @@ class Producer:
 
     def _started(self) -> Sender:
         if self._sender is None:
-            self._sender = Sender(self.cluster, self._accumulator, self.settings)
+            self._sender = Sender(self.cluster, self._accumulator, self.settings, self._transactions)
             self._running = asyncio.get_running_loop().create_task(self._sender.run(), name="producer")
         elif self._running is not None and self._running.done():
             self._running.result()  # our own mistake ended it: raise it here rather than wait for ever

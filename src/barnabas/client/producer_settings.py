@@ -39,12 +39,19 @@ class ProducerSettings(Settings):
         metadata=facts(Kind.STRING, "How batches are compressed.", choices=("none", "gzip", "snappy", "lz4", "zstd")),
     )
 
+    transactional_id: str | None = setting(
+        Kind.STRING, None, "The name under which transactions are made; a newer producer of that name fences this one."
+    )
+    transaction_timeout_ms: int = milliseconds(60_000, "How long a transaction may stay open.", minimum=1)
+
     def __post_init__(self) -> None:
         # Without the arguments: slots make the class anew, and the implicit cell still points to the old one.
         Settings.__post_init__(self)
         if self.enable_idempotence and self.acks != -1:
             # Java's producer switches idempotence off too when acks alone was given.
             object.__setattr__(self, "enable_idempotence", False)
+        if self.transactional_id is not None and not self.enable_idempotence:
+            raise InvalidSetting("transactional.id needs enable.idempotence and acks=all")
         if self.enable_idempotence and self.max_in_flight_requests_per_connection > 5:
             raise InvalidSetting(
                 "max.in.flight.requests.per.connection must be at most 5 with enable.idempotence: "

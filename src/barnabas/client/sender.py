@@ -13,8 +13,9 @@ from typing import Final
 from barnabas.client.accumulator import Accumulator, PartitionQueue
 from barnabas.client.batch import Batch, Identity
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import TimedOut
+from barnabas.client.errors import TimedOut, TransactionAborted
 from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.transactions import VERSION_1_PRODUCE_MAX, Transactions
 from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
@@ -34,7 +35,14 @@ _LOST_SEQUENCE: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.U
 
 
 class Sender:
-    def __init__(self, cluster: Cluster, accumulator: Accumulator, settings: ProducerSettings) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        settings: ProducerSettings,
+        transactions: Transactions | None = None,
+    ) -> None:
+        self._transactions = transactions
         self._cluster = cluster
         self._accumulator = accumulator
         self._settings = settings
@@ -135,6 +143,8 @@ class Sender:
 
     async def _request(self, leader: int, batches: list[Batch]) -> None:
         try:
+            if self._transactions is not None:
+                await self._transactions.join(batch.partition for batch in batches)
             request, version_max = self._produce_request(batches)
             connection = self._cluster.connection(leader)
             if self._settings.acks == ACKS_NONE:
@@ -155,13 +165,14 @@ class Sender:
 
     def _produce_request(self, batches: list[Batch]) -> tuple[ProduceRequest, int]:
         topics: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
+        transactions = self._transactions
         for batch in batches:
-            data = ProduceRequest.PartitionProduceData(
-                index=batch.partition.partition, records=batch.encode(self._codec)
-            )
+            records = batch.encode(self._codec, is_transactional=transactions is not None)
+            data = ProduceRequest.PartitionProduceData(index=batch.partition.partition, records=records)
             topics.setdefault(batch.partition.topic, []).append(data)
         ids = {topic: self._topic_id(topic) for topic in topics}
         request = ProduceRequest(
+            transactional_id=None if transactions is None else transactions.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=[
@@ -169,6 +180,8 @@ class Sender:
                 for topic, data in topics.items()
             ],
         )
+        if transactions is not None and not transactions.is_implicit:
+            return request, VERSION_1_PRODUCE_MAX
         return request, NAMED_VERSION_MAX if ZERO_UUID in ids.values() else NO_LIMIT
 
     def _topic_id(self, topic: str) -> Uuid:
@@ -242,6 +255,9 @@ class Sender:
         ]
         if not needy:
             return
+        if self._transactions is not None:
+            self._give_transactional(needy, self._transactions)
+            return
         try:
             identity = await self._cluster.retrying(self._init_producer_id)
         except BarnabasError as error:
@@ -249,6 +265,15 @@ class Sender:
             return
         for queue in needy:
             self._accumulator.adopt(queue, identity)
+
+    def _give_transactional(self, needy: list[PartitionQueue], transactions: Transactions) -> None:
+        """All partitions share one identity; a sequence that breaks under it takes the transaction along."""
+        broken = [queue for queue in needy if queue.identity == transactions.identity]
+        for queue in needy:
+            if queue not in broken:
+                self._accumulator.adopt(queue, transactions.identity)
+        if broken:
+            self._give_up(broken, TransactionAborted("an earlier record of the partition was not written"))
 
     def _give_up(self, queues: list[PartitionQueue], error: BarnabasError) -> None:
         for queue in queues:

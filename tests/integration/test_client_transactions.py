@@ -1,0 +1,210 @@
+"""Our producer's transactions: all or nothing, also when the one who began is killed and another ends.
+
+The broker is Barnabas in this process, or whatever ``BARNABAS_TEST_BOOTSTRAP`` names: Apache Kafka judges the tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.client.admin import Admin
+from barnabas.client.admin_topics import NewTopic
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer import Consumer
+from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.errors import CommitFailed, NoTransaction, ProducerFenced, TransactionAborted
+from barnabas.client.producer import Producer
+from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings import Settings
+from barnabas.client.transactions import OpenTransaction, Transactions, end_transaction
+from barnabas.model.ids import TopicPartition
+from barnabas.testing import Broker
+
+SECONDS_MAX = 30.0
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+    if named:
+        yield named
+        return
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(params=[1, 2], ids=["version1", "version2"], autouse=True)
+def _protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers of today speak both versions of the protocol; a producer that knows only the first is one from before."""
+
+    async def speaks_version_2(self: Transactions) -> bool:
+        return False
+
+    if request.param == 1:
+        monkeypatch.setattr(Transactions, "_speaks_version_2", speaks_version_2)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"transactions-{uuid.uuid4().hex[:10]}"
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(SECONDS_MAX):
+            await work()
+
+    asyncio.run(bounded())
+
+
+def settings(servers: str, name: str) -> ProducerSettings:
+    return ProducerSettings(bootstrap_servers=(servers,), transactional_id=name, linger_ms=1, retry_backoff_ms=20)
+
+
+async def make_topic(servers: str, name: str, *, partitions: int = 2) -> None:
+    async with Admin(Settings(bootstrap_servers=(servers,))) as admin:
+        await admin.create_topic(NewTopic(name, partition_count=partitions))
+
+
+async def committed(servers: str, name: str, *, partitions: int = 2) -> list[bytes | None]:
+    reading = ConsumerSettings(bootstrap_servers=(servers,), isolation_level="read_committed")
+    async with Consumer(reading) as consumer:
+        await consumer.assign([TopicPartition(name, index) for index in range(partitions)], until_end=True)
+        return sorted([record.value async for record in consumer], key=lambda value: value or b"")
+
+
+def test_what_is_committed_is_seen_and_what_is_aborted_is_not(servers: str, topic: str) -> None:
+    async def work() -> None:
+        await make_topic(servers, topic)
+        async with Producer(settings(servers, topic)) as producer:
+            for turn in range(4):
+                async with producer.transaction():
+                    for index in range(20):
+                        await producer.send_soon(topic, b"%d-%02d" % (turn, index), partition=index % 2)
+
+            async def fail() -> None:
+                async with producer.transaction():
+                    await producer.send(topic, b"aborted")
+                    1 / 0  # noqa: B018
+
+            with pytest.raises(ZeroDivisionError):
+                await fail()
+            async with producer.transaction():
+                await producer.send(topic, b"after")
+            async with producer.transaction():
+                pass
+        expected = [b"%d-%02d" % (turn, index) for turn in range(4) for index in range(20)]
+        assert await committed(servers, topic) == [*expected, b"after"]
+
+    run(work)
+
+
+def test_records_outside_of_a_transaction_are_refused(servers: str, topic: str) -> None:
+    async def work() -> None:
+        async with Producer(settings(servers, topic)) as producer:
+            with pytest.raises(NoTransaction):
+                await producer.send(topic, b"x")
+        async with Producer(ProducerSettings(bootstrap_servers=(servers,))) as producer:
+            with pytest.raises(NoTransaction):
+                await producer.begin_transaction()
+
+    run(work)
+
+
+def test_a_second_producer_of_the_name_fences_the_first(servers: str, topic: str) -> None:
+    async def work() -> None:
+        await make_topic(servers, topic)
+        async with Producer(settings(servers, topic)) as first, Producer(settings(servers, topic)) as second:
+            await first.begin_transaction()
+            await first.send(topic, b"of the first")
+            async with second.transaction():
+                await second.send(topic, b"of the second")
+            with pytest.raises((ProducerFenced, TransactionAborted)):
+                await first.commit_transaction()
+            with pytest.raises(ProducerFenced):
+                await first.abort_transaction()
+        assert await committed(servers, topic) == [b"of the second"]
+
+    run(work)
+
+
+def test_offsets_are_stored_with_the_records_or_not_at_all(servers: str, topic: str) -> None:
+    async def work() -> None:
+        await make_topic(servers, topic, partitions=1)
+        await make_topic(servers, f"{topic}-out", partitions=1)
+        async with Producer(ProducerSettings(bootstrap_servers=(servers,))) as producer:
+            for index in range(30):
+                await producer.send_soon(topic, b"%02d" % index)
+        reading = ConsumerSettings(
+            bootstrap_servers=(servers,), group_id=topic, auto_offset_reset="earliest", enable_auto_commit=False
+        )
+        place = TopicPartition(topic, 0)
+        async with Consumer(reading) as consumer, Producer(settings(servers, topic)) as producer:
+            await consumer.subscribe([topic])
+            for turn in range(3):
+                records = await consumer.poll(10)
+                try:
+                    async with producer.transaction():
+                        for record in records:
+                            await producer.send_soon(f"{topic}-out", record.value)
+                        await producer.send_offsets({place: consumer.position(place)}, consumer.group_metadata)
+                        if turn == 1:
+                            raise CommitFailed("on purpose")
+                except CommitFailed:
+                    found = await consumer.committed([place])
+                    consumer.seek(place, found[place].offset)  # type: ignore[union-attr]
+            found = await consumer.committed([place])
+            assert found[place][0] == 20  # type: ignore[index]
+        assert await committed(servers, f"{topic}-out", partitions=1) == [b"%02d" % index for index in range(20)]
+
+    run(work)
+
+
+BEGINNER = """
+import asyncio, json, sys
+from barnabas.client.producer import Producer
+from barnabas.client.producer_settings import ProducerSettings
+
+async def main(servers, topic, name):
+    producer = Producer(ProducerSettings(bootstrap_servers=(servers,), transactional_id=name))
+    await producer.begin_transaction()
+    for index in range(50):
+        await producer.send_soon(topic, b"%02d" % index, partition=index % 2)
+    print(json.dumps(await producer.hand_over()), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_another_process_ends_what_a_killed_one_began(servers: str, topic: str, commit: bool) -> None:
+    async def work() -> None:
+        await make_topic(servers, topic)
+        beginner = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", BEGINNER, servers, topic, topic, stdout=subprocess.PIPE
+        )
+        assert beginner.stdout is not None
+        handle = OpenTransaction(*json.loads(await beginner.stdout.readline()))
+        beginner.kill()
+        await beginner.wait()
+        assert await committed(servers, topic) == []
+        async with Cluster(Settings(bootstrap_servers=(servers,))) as cluster:
+            await end_transaction(cluster, handle, commit=commit)
+            await end_transaction(cluster, handle, commit=commit)
+        expected = [b"%02d" % index for index in range(50)] if commit else []
+        assert await committed(servers, topic) == expected
+        async with Producer(settings(servers, topic)) as producer, producer.transaction():
+            await producer.send(topic, b"next")
+        assert await committed(servers, topic) == [*expected, b"next"]
+
+    run(work)
