@@ -1,0 +1,248 @@
+"""Other people's clients in groups: members come, go, die and return, alone and mixed, and every record is read.
+
+The tests know an address and little else; run with `BARNABAS_TEST_BOOTSTRAP` they judge any broker whose shortest
+session is what `group.min.session.timeout.ms` is by default.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from group_members import MEMBERS, ConfluentMember, Member, run_as_process, until
+
+from barnabas.testing import Broker
+
+# kafka-python reads its schemas in a way that Python 3.11 frowns upon, and leaves sockets to the collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:(open_text|read_text) is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+PARTITIONS = 6
+ADMIN_SECONDS_MAX = 20.0
+
+
+@pytest.fixture(scope="module")
+def session_ms() -> int:
+    return 6000 if "BARNABAS_TEST_BOOTSTRAP" in os.environ else 1500
+
+
+@pytest.fixture(scope="module")
+def address(session_ms: int) -> Iterator[str]:
+    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+    if named:
+        yield named
+        return
+    with Broker(settings={"group.min.session.timeout.ms": str(session_ms)}) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def admin(address: str) -> Any:
+    return AdminClient({"bootstrap.servers": address, "log_level": 2})
+
+
+@pytest.fixture
+def topic(admin: Any) -> str:
+    return new_topic(admin)
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+def new_topic(admin: Any) -> str:
+    name = f"groups-{uuid.uuid4().hex[:12]}"
+    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS, replication_factor=1)])[name].result(
+        ADMIN_SECONDS_MAX
+    )
+    return name
+
+
+class Load:
+    """A producer that writes numbers until it is told to stop."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "log_level": 2})
+        self._topic = topic
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self.written = 0
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_stopping.wait(0.005):
+            self._producer.produce(self._topic, value=b"%d" % self.written, partition=self.written % PARTITIONS)
+            self.written += 1
+        assert self._producer.flush(ADMIN_SECONDS_MAX) == 0
+
+    def stop(self) -> int:
+        self._is_stopping.set()
+        self._thread.join(ADMIN_SECONDS_MAX)
+        return self.written
+
+
+def write(address: str, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": address, "log_level": 2})
+    for number in range(count):
+        producer.produce(topic, value=b"%d" % number, partition=number % PARTITIONS)
+    assert producer.flush(ADMIN_SECONDS_MAX) == 0
+
+
+def values(members: list[Member]) -> list[int]:
+    return sorted(int(value) for member in members for _, _, value in member.seen)
+
+
+def are_settled(*members: Member) -> Callable[[], bool]:
+    """Everyone has something, nothing is with two, and all is with someone."""
+
+    def check() -> bool:
+        for member in members:
+            if member.failure is not None:
+                raise member.failure
+        shares = [member.assigned for member in members]
+        return all(shares) and sorted(index for share in shares for index in share) == list(range(PARTITIONS))
+
+    return check
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_next_member_goes_on_where_the_last_one_committed(address: str, topic: str, group: str, name: str) -> None:
+    write(address, topic, 60)
+    first = MEMBERS[name](address, group, topic).start()
+    until(lambda: len(first.seen) >= 60 or first.failure is not None, "everything was read")
+    first.stop()
+    write(address, topic, 30)
+    second = MEMBERS[name](address, group, topic).start()
+    until(lambda: len(second.seen) >= 30 or second.failure is not None, "the rest was read")
+    second.stop()
+    assert values([first]) == list(range(60))
+    assert values([second]) == list(range(30))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["confluent"] * 3, ["kafka-python"] * 3, ["aiokafka"] * 3, ["confluent", "kafka-python", "aiokafka"]],
+    ids=["confluent", "kafka-python", "aiokafka", "mixed"],
+)
+def test_members_come_and_go_and_every_record_is_read_once(
+    address: str, topic: str, group: str, names: list[str], session_ms: int
+) -> None:
+    load = Load(address, topic)
+    members = [MEMBERS[name](address, group, topic, session_ms=session_ms) for name in names]
+    for count, member in enumerate(members, 1):
+        member.start()
+        until(are_settled(*members[:count]), f"{count} members share {PARTITIONS} partitions")
+    members[0].stop()
+    until(are_settled(*members[1:]), "the others have taken over")
+    written = load.stop()
+    until(lambda: len(values(members)) >= written, "everything was read")
+    for member in members[1:]:
+        member.stop()
+    assert values(members) == list(range(written))
+
+
+def test_the_partitions_of_a_member_that_dies_are_taken_over(
+    address: str, topic: str, group: str, session_ms: int
+) -> None:
+    load = Load(address, topic)
+    dying = run_as_process(address, group, topic, session_ms)
+    survivor = ConfluentMember(address, group, topic, session_ms=session_ms).start()
+    until(lambda: 0 < len(survivor.assigned) < PARTITIONS, "both have some")
+    dying.kill()
+    dying.join(ADMIN_SECONDS_MAX)
+    until(are_settled(survivor), "the survivor has everything")
+    written = load.stop()
+    producer = Producer({"bootstrap.servers": address, "log_level": 2})
+    for index in range(PARTITIONS):
+        producer.produce(topic, value=b"%d" % (written + index), partition=index)
+    producer.flush(ADMIN_SECONDS_MAX)
+    last = set(range(written, written + PARTITIONS))
+    until(lambda: last <= set(values([survivor])), "what came last was read")
+    survivor.stop()
+    dying.close()
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_static_member_that_returns_in_time_disturbs_nobody(address: str, topic: str, group: str, name: str) -> None:
+    kind = MEMBERS[name]
+    stays = kind(address, group, topic, session_ms=10_000, instance="stays").start()
+    returns = kind(address, group, topic, session_ms=10_000, instance="returns").start()
+    until(are_settled(stays, returns), "both have some")
+    share, rebalances = returns.assigned, stays.rebalances
+    returns.stop()
+    again = kind(address, group, topic, session_ms=10_000, instance="returns").start()
+    until(lambda: again.assigned == share or again.failure is not None, "it has what it had")
+    assert stays.rebalances == rebalances
+    again.stop()
+    stays.stop()
+
+
+def test_a_cooperative_group_moves_only_what_must_move(address: str, topic: str, group: str, session_ms: int) -> None:
+    load = Load(address, topic)
+    members: list[Member] = [
+        ConfluentMember(address, group, topic, session_ms=session_ms, assignor="cooperative-sticky") for _ in range(3)
+    ]
+    members[0].start()
+    until(are_settled(members[0]), "the first has everything")
+    before = members[0].assigned
+    for count, member in enumerate(members[1:], 2):
+        member.start()
+        until(are_settled(*members[:count]), f"{count} members share")
+        assert members[0].assigned < before, "the first keeps a part of what it had"
+    written = load.stop()
+    until(lambda: len(values(members)) >= written, "everything was read")
+    for member in members:
+        member.stop()
+    assert values(members) == list(range(written))
+
+
+def test_administrators_see_move_and_delete_what_a_group_committed(
+    address: str, admin: Any, topic: str, group: str
+) -> None:
+    write(address, topic, 60)
+    member = ConfluentMember(address, group, topic).start()
+    until(lambda: len(member.seen) >= 60 or member.failure is not None, "everything was read")
+    described = admin.describe_consumer_groups([group])[group].result(ADMIN_SECONDS_MAX)
+    assert described.state.name == "STABLE"
+    assert described.partition_assignor == "range"
+    assert [len(each.assignment.topic_partitions) for each in described.members] == [PARTITIONS]
+    member.stop()
+    assert committed(admin, group) == dict.fromkeys(range(PARTITIONS), 10)
+    wanted = [TopicPartition(topic, index, index) for index in range(PARTITIONS)]
+    altered = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
+    altered[group].result(ADMIN_SECONDS_MAX)
+    assert committed(admin, group) == {index: index for index in range(PARTITIONS)}
+    listed = admin.list_consumer_groups().result(ADMIN_SECONDS_MAX)
+    assert (group, "EMPTY") in [(each.group_id, each.state.name) for each in listed.valid]
+    admin.delete_consumer_groups([group])[group].result(ADMIN_SECONDS_MAX)
+    assert committed(admin, group) == {}
+
+
+def committed(admin: Any, group: str) -> dict[int, int]:
+    asked = [ConsumerGroupTopicPartitions(group)]
+    found = admin.list_consumer_group_offsets(asked)[group].result(ADMIN_SECONDS_MAX)
+    return {each.partition: each.offset for each in found.topic_partitions}
+
+
+def test_offsets_survive_a_restart_of_the_broker(tmp_path: Path, group: str) -> None:
+    for expected, offset in ((-1001, 3), (3, 7), (7, 7)):
+        with Broker(data_dir=tmp_path) as broker:
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2})
+            if offset == 3:
+                topics = admin.create_topics([NewTopic("kept", num_partitions=1, replication_factor=1)])
+                topics["kept"].result(ADMIN_SECONDS_MAX)
+            consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 2})
+            (found,) = consumer.committed([TopicPartition("kept", 0)], timeout=ADMIN_SECONDS_MAX)
+            assert found.offset == expected
+            consumer.commit(offsets=[TopicPartition("kept", 0, offset)], asynchronous=False)
+            consumer.close()
