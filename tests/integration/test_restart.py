@@ -18,6 +18,7 @@ from talk import Raw, Talk, batch, creatable, fetch_request, joined
 
 from barnabas.cli.main import main
 from barnabas.testing import Broker, BrokerProcess
+from barnabas.testing.broker import BrokerFailed
 from barnabas.wire.frame import encode_request
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest
@@ -365,3 +366,11 @@ def test_an_ephemeral_broker_leaves_nothing(tmp_path: Path) -> None:
 
 def talk_dirs(talk: Talk) -> list[Path]:
     return [Path(row.log_dir) for row in talk.ask(DescribeLogDirsRequest(topics=None)).results]
+
+
+def test_a_process_that_does_not_start_leaves_nothing_open(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, settings={"num.partitions": "0"})
+    with pytest.raises(BrokerFailed, match="code 1"):
+        broker.start()
+    assert broker.process is None
+    broker.stop()

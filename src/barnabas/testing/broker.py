@@ -172,8 +172,8 @@ class BrokerProcess:
                 self.bootstrap_servers = line.split()[1]
                 self._port = int(self.bootstrap_servers.rpartition(":")[2])
                 return
-        self.process.wait()
-        raise BrokerFailed(f"the broker ended with code {self.process.returncode}: {''.join(said)}")
+        code = self._reap()
+        raise BrokerFailed(f"the broker ended with code {code}: {''.join(said)}")
 
     def kill(self) -> None:
         """As a crash of the process: no chance to write anything."""
@@ -186,9 +186,10 @@ class BrokerProcess:
             self.process.terminate()
             self._reap()
 
-    def _reap(self) -> None:
+    def _reap(self) -> int:
         assert self.process is not None
         assert self.process.stdout is not None
-        self.process.wait(STOP_SECONDS_MAX)
+        code = self.process.wait(STOP_SECONDS_MAX)
         self.process.stdout.close()
         self.process = None
+        return code
