@@ -17,6 +17,7 @@ from barnabas.coordinator.offsets import CommittedOffset, Offsets
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, ZERO_UUID, Uuid
+from barnabas.model.settings import INT64_MAX
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -56,7 +57,8 @@ class OffsetProtocol:
     def commit(
         self, asked: GroupRequest, message: OffsetCommitRequest, now_ms: int, effects: Effects
     ) -> OffsetCommitResponse:
-        expire_ms = NO_TIMESTAMP if message.retention_time_ms < 0 else now_ms + message.retention_time_ms
+        retention_ms = message.retention_time_ms
+        expire_ms = NO_TIMESTAMP if retention_ms < 0 else min(now_ms + retention_ms, INT64_MAX)
         lines = _Lines(message.group_id, now_ms, expire_ms, self._settings())
         for topic in message.topics:
             topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else asked.topic_ids.get(topic.name, ZERO_UUID)
