@@ -15,4 +15,77 @@ client tower (right) share only the floor. ``tests/tidy/test_layers.py`` keeps t
    ------------------- model -------------------
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.client import blocking
+    from barnabas.client.admin import Admin
+    from barnabas.client.admin_topics import NewTopic
+    from barnabas.client.blocking import read
+    from barnabas.client.consumer import Consumer, ConsumerRecord, RebalanceListener
+    from barnabas.client.consumer_settings import ConsumerSettings
+    from barnabas.client.offsets import Start
+    from barnabas.client.producer import Producer, RecordMetadata
+    from barnabas.client.producer_settings import ProducerSettings
+    from barnabas.client.settings import Settings
+    from barnabas.model.errors import ApiError, BarnabasError
+    from barnabas.model.ids import TopicPartition
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Admin",
+    "ApiError",
+    "BarnabasError",
+    "Consumer",
+    "ConsumerRecord",
+    "ConsumerSettings",
+    "NewTopic",
+    "Producer",
+    "ProducerSettings",
+    "RebalanceListener",
+    "RecordMetadata",
+    "Settings",
+    "Start",
+    "TopicPartition",
+    "blocking",
+    "read",
+]
+
+# Importing the package is free; a name costs its module when it is first used.
+_HOMES = {
+    "Admin": "client.admin",
+    "ApiError": "model.errors",
+    "BarnabasError": "model.errors",
+    "Consumer": "client.consumer",
+    "ConsumerRecord": "client.consumer",
+    "ConsumerSettings": "client.consumer_settings",
+    "NewTopic": "client.admin_topics",
+    "Producer": "client.producer",
+    "ProducerSettings": "client.producer_settings",
+    "RebalanceListener": "client.consumer",
+    "RecordMetadata": "client.producer",
+    "Settings": "client.settings",
+    "Start": "client.offsets",
+    "TopicPartition": "model.ids",
+    "blocking": "client.blocking",
+    "read": "client.blocking",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(f"{__name__}.{home}")
+    value: object = module if name == "blocking" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.client.batch import Batch, Delivery, Entry, Identity
+from barnabas.client.batch import Batch, BatchContent, Delivery, Entry, Identity
 from barnabas.client.errors import LostSequence, TimedOut
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
@@ -162,13 +162,26 @@ class Accumulator:
             queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
         self.used_bytes += size_bytes
         batch = queue.waiting[-1] if queue.waiting else None
-        if batch is not None and not batch.attempts and batch.size_bytes + size_bytes <= self._batch_bytes:
+        if batch is not None and batch.is_open and batch.size_bytes + size_bytes <= self._batch_bytes:
             return batch.append(entry, size_bytes), False
         self._next_order += 1
         batch = Batch(partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
         self._unsettled[batch] = None
         queue.waiting.append(batch)
         return batch.append(entry, size_bytes), True
+
+    def append_whole(self, partition: TopicPartition, content: BatchContent, *, now: float) -> Batch:
+        """Records that are a batch of their own already."""
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
+        self._next_order += 1
+        batch = Batch(partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
+        batch.records, batch.records_bytes = content, content.size_bytes
+        self.used_bytes += content.size_bytes
+        self._unsettled[batch] = None
+        queue.waiting.append(batch)
+        return batch
 
     @property
     def unsettled(self) -> list[Batch]:

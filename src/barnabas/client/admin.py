@@ -1,6 +1,6 @@
 """The admin client: one door to everything that can be asked of a cluster or changed in it.
 
-What it can do is written noun by noun in ``admin_topics``, ``admin_configs``, ``admin_brokers``,
+What it can do is written noun by noun in ``admin_topics``, ``admin_configs``, ``admin_brokers``, ``admin_groups``,
 ``admin_transactions`` and ``admin_users``; this module only joins them. Calls about one thing raise what went wrong;
 calls about many answer with an error in place of a result.
 """
@@ -11,6 +11,7 @@ from typing import Self
 
 from barnabas.client.admin_brokers import BrokerAdmin
 from barnabas.client.admin_configs import ConfigAdmin
+from barnabas.client.admin_groups import GroupAdmin
 from barnabas.client.admin_topics import TopicAdmin
 from barnabas.client.admin_transactions import TransactionAdmin
 from barnabas.client.admin_users import UserAdmin
@@ -19,7 +20,7 @@ from barnabas.client.settings import Settings
 from barnabas.world.world import World
 
 
-class Admin(TopicAdmin, ConfigAdmin, BrokerAdmin, TransactionAdmin, UserAdmin):
+class Admin(TopicAdmin, ConfigAdmin, BrokerAdmin, GroupAdmin, TransactionAdmin, UserAdmin):
     def __init__(
         self, settings: Settings | None = None, *, cluster: Cluster | None = None, world: World | None = None
     ) -> None:

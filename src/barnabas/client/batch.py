@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
 from barnabas.wire.batch import HEADER_BYTES
 from barnabas.wire.compression import Codec
-from barnabas.wire.records import encode_batch
+from barnabas.wire.records import BatchFacts, encode_batch
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 Entry: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]  # timestamp, key, value, headers
@@ -47,6 +47,24 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     return size
 
 
+class BatchContent:
+    """Records that come to a batch all at once and are never taken apart into Python's values."""
+
+    size_bytes: int
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def part(self, start: int, end: int) -> BatchContent:
+        raise NotImplementedError
+
+    def timestamp_ms(self, index: int) -> int:
+        raise NotImplementedError
+
+    def encode(self, **facts: Unpack[BatchFacts]) -> bytearray:
+        raise NotImplementedError
+
+
 class Batch:
     __slots__ = (
         "_successors",
@@ -75,7 +93,7 @@ class Batch:
         self.first_index = 0  # of a batch that was split: where this half began
         self.opened_at = opened_at
         self.deadline = deadline
-        self.records: list[Entry] = []
+        self.records: list[Entry] | BatchContent = []
         self.records_bytes = 0  # as they were counted when they came in
         self.attempts = 0
         self.identity = Identity()
@@ -97,25 +115,32 @@ class Batch:
         return HEADER_BYTES + self.records_bytes
 
     @property
+    def is_open(self) -> bool:
+        """More records may be added."""
+        return not self.attempts and isinstance(self.records, list)
+
+    @property
     def rank(self) -> tuple[int, int]:
         """The order in which batches of one partition must be written."""
         return self.order, self.first_index
 
     def append(self, entry: Entry, size_bytes: int) -> Delivery:
+        assert isinstance(self.records, list)
         self.records.append(entry)
         self.records_bytes += size_bytes
         return Delivery(self, len(self.records) - 1)
 
     def encode(self, codec: Codec, *, is_transactional: bool = False) -> bytearray:
         if self.encoded is None:
-            self.encoded = encode_batch(
-                self.records,
-                codec=codec,
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.producer_epoch,
-                base_sequence=self.base_sequence,
-                is_transactional=is_transactional,
-            )
+            facts: BatchFacts = {
+                "codec": codec,
+                "producer_id": self.identity.producer_id,
+                "producer_epoch": self.identity.producer_epoch,
+                "base_sequence": self.base_sequence,
+                "is_transactional": is_transactional,
+            }
+            records = self.records
+            self.encoded = encode_batch(records, **facts) if isinstance(records, list) else records.encode(**facts)
         return self.encoded
 
     def number(self, identity: Identity, base_sequence: int) -> None:
@@ -145,8 +170,12 @@ class Batch:
     def _part(self, start: int, end: int) -> Batch:
         part = Batch(self.partition, order=self.order, opened_at=self.opened_at, deadline=self.deadline)
         part.first_index = self.first_index + start
-        part.records = self.records[start:end]
-        part.records_bytes = sum(size_of(key, value, headers) for _, key, value, headers in part.records)
+        if isinstance(self.records, list):
+            part.records = self.records[start:end]
+            part.records_bytes = sum(size_of(key, value, headers) for _, key, value, headers in self.records[start:end])
+        else:
+            part.records = self.records.part(start, end)
+            part.records_bytes = part.records.size_bytes
         part.attempts = self.attempts
         part.is_watched = self.is_watched
         if self.base_sequence != NO_SEQUENCE:
@@ -170,8 +199,20 @@ class Batch:
         if self.error is not None:
             raise self.error
         offset = NO_OFFSET if self.base_offset < 0 else self.base_offset + index
-        timestamp_ms = self.log_append_time_ms if self.log_append_time_ms >= 0 else self.records[index][0]
+        timestamp_ms = self.log_append_time_ms
+        if timestamp_ms < 0:
+            records = self.records
+            timestamp_ms = records[index][0] if isinstance(records, list) else records.timestamp_ms(index)
         return RecordMetadata(self.partition.topic, self.partition.partition, offset, timestamp_ms)
+
+
+async def delivered(batch: Batch) -> None:
+    """Until every record of the batch is acknowledged, in however many pieces it went."""
+    index = 0
+    while index < len(batch.records):
+        await Delivery(batch, index)
+        piece, position = batch.after_split(index)
+        index += len(piece.records) - position
 
 
 class Delivery:

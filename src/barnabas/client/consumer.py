@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Self
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connections import retrieved
@@ -20,7 +20,13 @@ from barnabas.client.group import Group, RebalanceListener
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
 from barnabas.client.stored_offsets import StoredOffsets
 from barnabas.model.ids import TopicPartition
+from barnabas.wire.columns import schema
 from barnabas.world.world import World
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
 
 __all__ = ["Consumer", "ConsumerRecord", "RebalanceListener"]
 
@@ -167,6 +173,28 @@ class Consumer(StoredOffsets):
             rest = self._ready[: -count_max - 1 : -1]
             del self._ready[-len(rest) :]
             return rest
+        return await self._wait_for(lambda: self._take(count_max), timeout_ms)
+
+    async def poll_arrow(self, *, timeout_ms: int | None = None) -> pyarrow.Table:
+        """All records that are here, as soon as there are some, as columns: no Python object is made for a record.
+
+        The columns are key, value, topic, partition, offset, timestamp, timestampType, headers.
+        """
+        import pyarrow as pa
+
+        for record in self._ready[::-1]:  # what the iterator holds is read again, as columns
+            place = TopicPartition(record.topic, record.partition)
+            self._cursors[place].seek(min(record.offset, self._cursors[place].position))
+        self._ready.clear()
+        batches = await self._wait_for(self._take_columns, timeout_ms)
+        return pa.Table.from_batches(batches, schema=schema(with_headers=True))
+
+    def give_back(self, records: Iterable[ConsumerRecord]) -> None:
+        """Records of the last poll that were not looked at: the next poll hands them out again."""
+        self._ready.extend(reversed(list(records)))
+
+    async def _wait_for(self, take: Callable[[], list[T]], timeout_ms: int | None) -> list[T]:
+        """Until there is something to take; nothing when the time is up or every end is reached."""
         fetcher, group = self._started(), self._group
         try:
             if group is not None:
@@ -175,8 +203,8 @@ class Consumer(StoredOffsets):
                 while True:
                     if group is not None:
                         await group.settle()
-                    records = self._take(count_max)
-                    if records or self.is_at_end:
+                    taken = take()
+                    if taken or self.is_at_end:
                         break
                     await self._wait_for_news(fetcher)
         except TimeoutError:
@@ -186,7 +214,7 @@ class Consumer(StoredOffsets):
                 group.session.is_polling = False
                 group.session.polled_at = asyncio.get_running_loop().time()
         fetcher.wake()
-        return records
+        return taken
 
     async def batches(
         self, count_max: int | None = None, *, timeout_ms: int | None = None
@@ -222,6 +250,18 @@ class Consumer(StoredOffsets):
                 await asyncio.wait([self._running])
             if self._owns_cluster:
                 await self.cluster.close()
+
+    def _take_columns(self) -> list[pyarrow.RecordBatch]:
+        assert self._fetcher is not None
+        self._fetcher.news.clear()
+        taken: list[pyarrow.RecordBatch] = []
+        for cursor in self._cursors.values():
+            if not cursor.is_paused:
+                taken += [batch for batch in cursor.take_columns() if batch.num_rows]
+            if cursor.error is not None and not taken:
+                error, cursor.error = cursor.error, None
+                raise error
+        return taken
 
     def _take(self, count_max: int) -> list[ConsumerRecord]:
         """From one partition after the other, and not always from the same one first."""

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.isolation import Visibility
 from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
-from barnabas.wire.records import Record, decode_batch
+from barnabas.wire.columns import to_arrow
+from barnabas.wire.records import OFFSET_MAX, Record, decode_batch
 from barnabas.world.disk import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class ConsumerRecord(NamedTuple):
@@ -32,13 +36,14 @@ class ConsumerRecord(NamedTuple):
 class Chunk:
     """What one fetch brought for a partition."""
 
-    __slots__ = ("_batches", "_buffer", "_visibility", "size_bytes")
+    __slots__ = ("_batches", "_buffer", "_visibility", "next_offset", "size_bytes")
 
     def __init__(self, buffer: Buffer, visibility: Visibility) -> None:
         self._buffer = buffer
         self._batches = iterate(buffer)
         self._visibility = visibility
         self.size_bytes = len(buffer)
+        self.next_offset = NO_OFFSET  # behind its last batch
 
     def next(self, partition: TopicPartition, settings: ConsumerSettings) -> tuple[BatchHeader, list[Record]] | None:
         """The next batch with the records that may be seen; None at the end of the chunk."""
@@ -54,6 +59,39 @@ class Chunk:
             for record in decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes):
                 self._visibility.marker(header, record)
         return header, []
+
+    def columns(
+        self, partition: TopicPartition, settings: ConsumerSettings, *, start_offset: int, end_offset: int | None
+    ) -> pyarrow.RecordBatch:
+        """All records of the chunk that may be seen, within these offsets, without an object for each."""
+        hidden = self._hidden(settings)
+        return to_arrow(
+            self._buffer,
+            topic=partition.topic,
+            partition=partition.partition,
+            start_offset=start_offset,
+            end_offset=OFFSET_MAX if end_offset is None else end_offset,
+            with_headers=True,
+            check_crcs=settings.check_crcs,
+            keep=(lambda header: header.base_offset not in hidden) if hidden else None,
+            size_bytes_max=settings.decompressed_max_bytes,
+        )
+
+    def _hidden(self, settings: ConsumerSettings) -> set[int]:
+        """Base offsets of batches that were aborted."""
+        visibility = self._visibility.afresh()
+        hidden: set[int] = set()
+        if visibility is None:
+            return hidden
+        for position, header in iterate(self._buffer):
+            if visibility.shows(header):
+                continue
+            if header.is_control:
+                for record in decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes):
+                    visibility.marker(header, record)
+            else:
+                hidden.add(header.base_offset)
+        return hidden
 
 
 class Cursor:
@@ -116,6 +154,7 @@ class Cursor:
         return len(self._chunks) < 2
 
     def add(self, chunk: Chunk, *, next_offset: int) -> None:
+        chunk.next_offset = next_offset
         self._chunks.append(chunk)
         self.fetch_offset = next_offset
 
@@ -139,6 +178,29 @@ class Cursor:
                 continue
             if not self._advance():
                 break
+        return taken
+
+    def take_columns(self) -> list[pyarrow.RecordBatch]:
+        """Everything that is here as columns; the position moves behind it."""
+        taken: list[pyarrow.RecordBatch] = []
+        self._ready = None
+        try:
+            while self._chunks:
+                chunk = self._chunks[0]
+                taken.append(
+                    chunk.columns(
+                        self.partition, self._settings, start_offset=self.position, end_offset=self.end_offset
+                    )
+                )
+                self._chunks.popleft()
+                self.position = max(self.position, chunk.next_offset)
+                if self.is_at_end:
+                    break
+        except Malformed as error:
+            self.seek(self.position)
+            self.error = error
+        if self.end_offset is not None and self.position > self.end_offset:
+            self.position = self.end_offset
         return taken
 
     def _advance(self) -> bool:

@@ -20,11 +20,16 @@ _unpack_marker: Final = Struct(">hh").unpack_from
 class Visibility:
     """For one chunk, from its first batch to its last. ``aborted`` holds (first offset, producer id)."""
 
-    __slots__ = ("_aborted", "_aborting")
+    __slots__ = ("_aborted", "_aborting", "_told")
 
     def __init__(self, aborted: Iterable[tuple[int, int]] = ()) -> None:
-        self._aborted = sorted(aborted, reverse=True)  # the next to begin is the last
+        self._told = tuple(aborted)
+        self._aborted = sorted(self._told, reverse=True)  # the next to begin is the last
         self._aborting: set[int] = set()
+
+    def afresh(self) -> Visibility | None:
+        """The same for the chunk from its beginning again; None if it hides nothing but markers."""
+        return Visibility(self._told) if self._told else None
 
     def shows(self, header: BatchHeader) -> bool:
         while self._aborted and self._aborted[-1][0] <= header.last_offset:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import TYPE_CHECKING, Final, Self
 
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import Delivery, Headers, RecordMetadata, size_of
+from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_of, slices
+from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
 from barnabas.client.errors import NoTransaction, ProducerClosed, RecordTooLarge, TimedOut, TransactionAborted
@@ -25,6 +26,11 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.world.world import World
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ARROW_BATCH_BYTES: Final = 512 * 1024  # rows come many at a time, so batches may be large
 
 __all__ = ["Delivery", "Producer", "RecordMetadata"]
 
@@ -119,6 +125,53 @@ class Producer:
             self._started().wake()
             await asyncio.sleep(0)  # a caller in a tight loop lets the sender work once for every batch
         return delivery
+
+    async def send_arrow(self, table: pyarrow.Table | pyarrow.RecordBatch, topic: str | None = None) -> int:
+        """Send every row and wait until all are acknowledged; answers with their number.
+
+        Columns: value, and if wanted key, timestamp, headers, partition and topic; others that a read gives (offset,
+        timestampType) are not looked at. Rows with neither partition nor key go where there is room, many at a time.
+        """
+        rows = checked(table)
+        if topic is None and "topic" not in rows.column_names:
+            raise ValueError("name a topic, or have a column topic")
+        sent: list[Batch] = []
+        for name, part in [(topic, rows)] if topic is not None else by_value(rows, "topic"):
+            sent += await self._send_rows(name, part)
+        for batch in sent:
+            await delivered(batch)
+        return len(rows)
+
+    async def _send_rows(self, topic: str, table: pyarrow.Table) -> list[Batch]:
+        found = await self.cluster.topic(topic, auto_create=True, timeout_ms=self.settings.max_block_ms)
+        names = table.column_names
+        if "partition" not in names:
+            count = len(found.partitions)
+            chosen = partitions_of(table, lambda key: self._partitioner(topic, key, count))
+            if chosen is None:
+                return await self._send_slices(found, table, None)
+            table = table.append_column("partition", chosen)
+        sent: list[Batch] = []
+        for partition, part in by_value(table, "partition"):
+            sent += await self._send_slices(found, part, partition)
+        return sent
+
+    async def _send_slices(self, topic: TopicMetadata, table: pyarrow.Table, partition: int | None) -> list[Batch]:
+        size_bytes_max = min(self.settings.max_request_size, max(self.settings.batch_size, ARROW_BATCH_BYTES))
+        sent: list[Batch] = []
+        for piece in slices(table, size_bytes_max // 2):
+            if self._is_closed:
+                raise ProducerClosed("the producer is closed")
+            if self._transactions is not None:
+                self._transactions.check_open()
+            content = ArrowRows(piece, self._clock.wall_ms())
+            if not self._accumulator.has_room(content.size_bytes):
+                await self._wait(topic.name, content.size_bytes)
+            place = TopicPartition(topic.name, self._place(topic, None, partition, content.size_bytes))
+            sent.append(self._accumulator.append_whole(place, content, now=asyncio.get_running_loop().time()))
+            self._started().wake()
+            await asyncio.sleep(0)
+        return sent
 
     async def flush(self) -> None:
         """Wait until all that was sent before is settled. A failure that nobody waited for is raised here."""

@@ -1,0 +1,95 @@
+"""Rows of an Arrow table on their way to partitions: whom each row belongs to, and a batch's share as one value.
+
+No Python object is made for a row: only for each distinct key, whose partition is a hash. pyarrow is imported on first
+use; the producer's ``send_arrow`` calls this, bytes are made in ``wire/columns.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.client.batch import RECORD_OVERHEAD_BYTES, BatchContent
+from barnabas.wire.columns import encode_columns
+
+if TYPE_CHECKING:
+    import pyarrow
+
+COLUMNS: Final = frozenset({"key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"})
+
+
+class ArrowRows(BatchContent):
+    """A slice of a table, as what a batch holds."""
+
+    def __init__(self, table: pyarrow.Table, now_ms: int) -> None:
+        self._table = table
+        self._now_ms = now_ms
+        self.size_bytes = table.nbytes + RECORD_OVERHEAD_BYTES * len(table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def part(self, start: int, end: int) -> ArrowRows:
+        return ArrowRows(self._table.slice(start, end - start), self._now_ms)
+
+    def timestamp_ms(self, index: int) -> int:
+        return self._now_ms
+
+    def encode(self, **facts: Any) -> bytearray:
+        names = set(self._table.column_names)
+        column = {name: self._table.column(name).combine_chunks() for name in names & COLUMNS}
+        return encode_columns(
+            column["value"],
+            key=column.get("key"),
+            timestamp=column.get("timestamp", self._now_ms),
+            headers=column.get("headers"),
+            **facts,
+        )
+
+
+def checked(table: Any) -> pyarrow.Table:
+    """A table with columns that we know; a record batch will do."""
+    import pyarrow as pa
+
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    unknown = sorted(set(table.column_names) - COLUMNS)
+    if unknown:
+        raise ValueError(f"column {unknown[0]!r} is none of {', '.join(sorted(COLUMNS))}")
+    if "value" not in table.column_names:
+        raise ValueError("the column value is missing")
+    return table
+
+
+def by_value(table: pyarrow.Table, name: str) -> Iterator[tuple[Any, pyarrow.Table]]:
+    """The rows of each distinct value of a column, in their order."""
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    distinct = pc.unique(column)
+    if len(distinct) == 1:
+        yield distinct[0].as_py(), table
+        return
+    for value in distinct.to_pylist():
+        yield value, table.filter(pc.equal(column, value) if value is not None else pc.is_null(column))
+
+
+def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) -> pyarrow.Array | None:
+    """The partition of every row that has a key, null for the others; None if no row has one."""
+    import pyarrow as pa
+
+    if "key" not in table.column_names or table.column("key").null_count == len(table):
+        return None
+    encoded = table.column("key").combine_chunks().cast(pa.binary()).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    hashed = pa.array([partition_of(key) for key in encoded.dictionary.to_pylist()], pa.int32())
+    return hashed.take(encoded.indices)
+
+
+def slices(table: pyarrow.Table, size_bytes_max: int) -> Iterator[pyarrow.Table]:
+    """Pieces of about so many bytes, by the size of an average row."""
+    row_bytes = max(1, table.nbytes // max(1, len(table)) + RECORD_OVERHEAD_BYTES)
+    count = max(1, size_bytes_max // row_bytes)
+    for start in range(0, len(table), count):
+        yield table.slice(start, count)
