@@ -57,11 +57,11 @@ async def create_topics(broker: Services, message: CreateTopicsRequest) -> Creat
     seed = placement_seed(broker)
     return await submit(
         broker,
-        lambda image, known: controller.create_topics(image, message, known, topic_ids=_topic_ids(broker), seed=seed),
+        lambda image, known: controller.create_topics(image, message, known, topic_ids=fresh_ids(broker), seed=seed),
     )
 
 
-def _topic_ids(broker: Services) -> Iterator[Uuid]:
+def fresh_ids(broker: Services) -> Iterator[Uuid]:
     while True:
         yield broker.world.entropy.uuid()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from barnabas.broker import authorize
+from barnabas.broker.guarded_request import GuardedRequest
 from barnabas.broker.handlers import api_versions, produce_one
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.routes import ROUTES, Route
@@ -17,7 +19,7 @@ from barnabas.model.errors import ApiError, Malformed
 from barnabas.observe.log import logger
 from barnabas.transport.connection import Answer, Connection, Later, Parts
 from barnabas.wire.api import ApiKey
-from barnabas.wire.frame import decode_request_header
+from barnabas.wire.frame import RequestHeader, decode_request_header
 from barnabas.wire.message import Message, Unencodable, decode
 
 log = logger("dispatch")
@@ -28,14 +30,15 @@ class Dispatcher:
 
     def __init__(self, broker: Services) -> None:
         self._broker = broker
+        self._is_open = broker.authorizer is None
 
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
-        if len(frame) > 1 and not (frame[0] or frame[1]):  # Produce is API 0
+        if self._is_open and len(frame) > 1 and not (frame[0] or frame[1]):  # Produce is API 0
             answer = produce_one.attempt(self._broker, frame)
             if answer is not None:
                 return answer
         header, position = decode_request_header(frame)
-        request = Request(self._broker, connection, header)
+        request = Request(self._broker, connection, header) if self._is_open else self._guarded(connection, header)
         route = ROUTES.get(header.api_key)
         if route is None or header.api_version not in route.versions:
             if header.api_key == ApiKey.API_VERSIONS:
@@ -45,6 +48,10 @@ class Dispatcher:
             frame = memoryview(bytes(frame))  # the handler may look at it after other connections have been served
         message = decode(route.request, header.api_version, frame, position)
         try:
+            if request.asker is not None:
+                refused = authorize.check(request, message)
+                if refused is not None:
+                    return request.encode(refused)
             answer = route.handle(request, message)
             if isinstance(answer, Message):
                 return request.encode(answer)
@@ -59,6 +66,9 @@ class Dispatcher:
         if answer is None:
             return None
         return self._finish(request, route, message, answer)
+
+    def _guarded(self, connection: Connection, header: RequestHeader) -> Request:
+        return GuardedRequest(self._broker, connection, header)
 
     async def _finish(
         self, request: Request, route: Route, message: Message, answer: Coroutine[Any, Any, Message | Deferred | None]

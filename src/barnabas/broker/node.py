@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from barnabas.broker import lifecycle
+from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.chores import Chores
 from barnabas.broker.controller_requests import allocate_producer_ids
 from barnabas.broker.dispatch import Dispatcher
@@ -195,12 +196,23 @@ class Node:
                 sender=markers,
             ),
             markers=markers,
+            authorizer=self._authorizer(replicas),
             served_versions=tuple((route.key, route.announced_from, route.versions[-1]) for route in ROUTES.values()),
         )
         return services
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:
         await self.services.groups.runtime.append_marker(index, batch, transaction_version=transaction_version)
+
+    def _authorizer(self, replicas: Replicas) -> Authorizer | None:
+        security = self.settings.security
+        if not security.has_authorizer:
+            return None
+        return Authorizer(
+            lambda: replicas.image.security,
+            super_users=security.super_users,
+            is_open_without_rules=security.is_open_without_rules,
+        )
 
     async def _bind(self, cleanup: AsyncExitStack) -> None:
         dispatcher = Dispatcher(self.services)

@@ -17,6 +17,7 @@ from barnabas.wire.frame import RequestHeader, encode_response
 from barnabas.wire.message import Message, Unencodable
 
 if TYPE_CHECKING:
+    from barnabas.broker.authorizer import Asker
     from barnabas.broker.services import Services
 
 log = logger("request")
@@ -24,6 +25,8 @@ log = logger("request")
 
 class Request:
     __slots__ = ("broker", "connection", "header", "version")
+
+    asker: Asker | None = None  # who asks, on a broker where that matters: see ``guarded_request``
 
     def __init__(self, broker: Services, connection: Connection, header: RequestHeader) -> None:
         self.broker = broker

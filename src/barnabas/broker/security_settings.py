@@ -16,12 +16,13 @@ from typing import Any, Final
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import parse_users
-from barnabas.security.principal import MappingRules
+from barnabas.security.principal import MappingRules, parse_principal
 from barnabas.security.scram import MECHANISMS as SCRAM_MECHANISMS
 from barnabas.transport.tls import CLIENT_AUTH, PROTOCOLS, TlsFiles, server_context
 
 LISTENER_PREFIX: Final = "listener.name."
 PEM: Final = "PEM"
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"  # a name; nothing is loaded
 SASL_MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
 
 
@@ -56,6 +57,10 @@ def parse_protocol_map(entries: tuple[str, ...]) -> dict[str, Protocol]:
             raise InvalidSetting(f"the listener {name.upper()} is there twice")
         found[name.upper()] = Protocol[protocol.upper()]
     return found
+
+
+def parse_super_users(text: str) -> tuple[str, ...]:
+    return tuple(str(parse_principal(part.strip())) for part in text.split(";") if part.strip())
 
 
 def _problem(parse: Callable[[Any], object]) -> Callable[[Any], str | None]:
@@ -156,9 +161,37 @@ def _sign_in_settings() -> Iterator[Setting]:
     )
 
 
-SECURITY_SETTINGS: Final = SettingTable([*_tls_settings(), *_sign_in_settings()])
+def _rights_settings() -> Iterator[Setting]:
+    yield setting(
+        "authorizer.class.name",
+        Kind.STRING,
+        "",
+        "Whether rights are checked: empty, or the name of Kafka's authorizer, which stands for ours.",
+        choices=("", STANDARD_AUTHORIZER),
+    )
+    yield setting(
+        "super.users",
+        Kind.STRING,
+        "",
+        "Principals that may do everything, as User:alice;User:bob.",
+        check=_problem(parse_super_users),
+    )
+    yield setting(
+        "allow.everyone.if.no.acl.found",
+        Kind.BOOLEAN,
+        False,
+        "Whether everybody may do everything to a resource that no rule is about.",
+    )
+
+
+SECURITY_SETTINGS: Final = SettingTable([*_tls_settings(), *_sign_in_settings(), *_rights_settings()])
 # Not about one listener, but about all of them or the broker as a whole.
-_WHOLE_BROKER: Final = ("listener.security.protocol.map",)
+_WHOLE_BROKER: Final = (
+    "listener.security.protocol.map",
+    "authorizer.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+)
 
 
 def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -209,6 +242,9 @@ class ListenerSecurity:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuritySettings:
     listeners: Mapping[str, ListenerSecurity]  # by name
+    has_authorizer: bool
+    super_users: tuple[str, ...]
+    is_open_without_rules: bool
 
     @classmethod
     def of(cls, names: tuple[str, ...], given: Mapping[str, str]) -> SecuritySettings:
@@ -219,7 +255,8 @@ class SecuritySettings:
             if name not in names:
                 first = f"{LISTENER_PREFIX}{name.lower()}.{next(iter(texts))}"
                 raise InvalidSetting(f"{first}: there is no listener {name}")
-        protocols = parse_protocol_map(_values(plain)["listener.security.protocol.map"])
+        values = _values(plain)
+        protocols = parse_protocol_map(values["listener.security.protocol.map"])
         listeners = {}
         for name in names:
             if name not in protocols:
@@ -229,7 +266,12 @@ class SecuritySettings:
                 )
             listeners[name] = _listener(name, protocols[name], {**plain, **own.get(name, {})})
             listeners[name].check()
-        return cls(listeners=listeners)
+        return cls(
+            listeners=listeners,
+            has_authorizer=bool(values["authorizer.class.name"]),
+            super_users=parse_super_users(values["super.users"]),
+            is_open_without_rules=values["allow.everyone.if.no.acl.found"],
+        )
 
 
 def tls_context(listener: ListenerSecurity) -> SSLContext | None:

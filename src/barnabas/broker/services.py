@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.producer_ids import ProducerIds
@@ -37,6 +38,7 @@ class Services:
     groups: Groups
     transactions: TransactionCoordinator
     markers: LocalMarkers
+    authorizer: Authorizer | None = None  # without one everybody may do everything
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces
 

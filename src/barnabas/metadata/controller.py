@@ -6,6 +6,7 @@ response. The driver in ``quorum_controller`` submits them; handlers import them
 
 from __future__ import annotations
 
+from barnabas.metadata.acls import create_acls, delete_acls, describe_acls
 from barnabas.metadata.alter_partition import alter_partition
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.config_schema import ConfigSchema
@@ -32,9 +33,12 @@ __all__ = [
     "balance_leaders",
     "bootstrap_records",
     "broker_heartbeat",
+    "create_acls",
     "create_partitions",
     "create_topics",
+    "delete_acls",
     "delete_topics",
+    "describe_acls",
     "describe_user_scram_credentials",
     "elect_leaders",
     "elect_unclean_leaders",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeAlias
 
+from barnabas.broker.fetch_rights import check_read
 from barnabas.broker.fetch_sessions import NO_SESSION, Session, Wanted
 from barnabas.broker.handlers.leadership import current_leader, node_endpoints
 from barnabas.broker.request import Deferred, Request
@@ -94,6 +95,8 @@ class _Fetch:
 
     def _find(self, wanted: Wanted) -> Partition:
         replicas = self._request.broker.replicas
+        if self._request.asker is not None:
+            check_read(self._request, self._request.asker, wanted)
         if self._request.version >= TOPIC_IDS_SINCE:
             partition = replicas.leader_by_id(wanted.topic_id, wanted.index)
         else:

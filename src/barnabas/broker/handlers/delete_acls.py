@@ -1,0 +1,28 @@
+"""DeleteAcls: remove the rules that filters match, and say which they were.
+
+Versions: 1–3.
+Behaviour: each filter succeeds or fails alone. Without an authorizer SECURITY_DISABLED.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.controller_requests import submit
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import delete_acls
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+
+
+async def handle(request: Request, message: DeleteAclsRequest) -> DeleteAclsResponse:
+    if request.broker.authorizer is None:
+        raise ApiError(errors.SECURITY_DISABLED, "No Authorizer is configured.")
+    return await submit(request.broker, lambda image, facts: delete_acls(image, message))
+
+
+def refuse(message: DeleteAclsRequest, error: ApiError) -> DeleteAclsResponse:
+    row = DeleteAclsResponse.DeleteAclsFilterResult
+    return DeleteAclsResponse(
+        filter_results=[row(error_code=error.error.code, error_message=error.message) for _ in message.filters]
+    )

@@ -1,0 +1,20 @@
+"""DescribeAcls: the rules of who may do what that a filter matches.
+
+Versions: 1–3.
+Behaviour: a filter of type MATCH finds every rule that applies to a name. Without an authorizer SECURITY_DISABLED.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import describe_acls
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+
+def handle(request: Request, message: DescribeAclsRequest) -> DescribeAclsResponse:
+    if request.broker.authorizer is None:
+        raise ApiError(errors.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    return describe_acls(request.broker.image.security, message)
