@@ -28,6 +28,7 @@ class Command(NamedTuple):
 COMMANDS: Final = {
     "up": Command("start", "start a broker here; an empty data directory becomes a new cluster"),
     "topic": Command("topic", "create, list, describe, change and delete topics"),
+    "group": Command("group", "list, describe, move and delete consumer groups; how far they are behind"),
     "produce": Command("produce", "send records read from standard input"),
     "consume": Command("consume", "print records of topics"),
     "user": Command("user", "create, list and delete those who sign in by SCRAM"),

@@ -92,5 +92,6 @@ async def timestamp_at(cluster: Cluster, place: TopicPartition, offset: int) -> 
     if found.error_code:
         # What the group would read next was deleted: it will go on at the start of the log.
         return await timestamp_at(cluster, place, found.log_start_offset)
-    records = decode_all(found.records) if found.records else []
+    data = found.records
+    records = decode_all(data) if isinstance(data, bytes | bytearray | memoryview) else []
     return next((record.timestamp for record in records if record.offset >= offset), None)

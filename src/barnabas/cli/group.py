@@ -1,0 +1,316 @@
+"""``barnabas group``: list, describe, seek, delete.
+
+``describe`` shows how far each partition is behind, in records and in time; ``seek`` shows what it would do and does it
+with ``--execute``, see ``group_seek.py``. What is behind what is computed in ``client/lag.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from barnabas.cli import group_seek
+from barnabas.cli.connection import add_connection, attend, sentence, settings_of
+from barnabas.cli.failure import Failure
+from barnabas.cli.output import add_output, print_facts, print_json, print_table
+from barnabas.client.settings import Settings
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin import Admin
+    from barnabas.client.admin_groups import GroupDescription, ListedGroup
+    from barnabas.client.lag import Lag
+
+WATCH_SECONDS: Final = 2.0
+CLEAR: Final = "\x1b[H\x1b[2J"  # a terminal's way back to an empty screen
+NOBODY: Final = "-"
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, verb in VERBS.items():
+        entry = verbs.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
+        verb.configure(entry)
+        add_connection(entry)
+        entry.set_defaults(run=verb.run)
+
+
+def prepare(words: list[str]) -> list[str]:
+    return group_seek.prepare(words)
+
+
+def run(arguments: Namespace) -> None:
+    arguments.run(arguments)
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def _configure_list(parser: ArgumentParser) -> None:
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="regular expressions that ids must match")
+    parser.add_argument("-s", "--state", dest="states", action="append", default=[], help="only these; repeatable")
+    parser.add_argument("-t", "--type", dest="types", action="append", default=[], help="classic or consumer")
+    _add_watch(parser)
+    add_output(parser)
+
+
+class Summary(NamedTuple):
+    group: ListedGroup
+    lags: dict[TopicPartition, Lag]
+
+    @property
+    def records(self) -> int:
+        return sum(lag.records for lag in self.lags.values())
+
+    @property
+    def behind_ms(self) -> int | None:
+        """Of the partition that is furthest behind."""
+        return max((lag.behind_ms for lag in self.lags.values() if lag.behind_ms is not None), default=None)
+
+
+def _list(arguments: Namespace) -> None:
+    async def look(admin: Admin) -> list[Summary]:
+        groups = await admin.list_groups(states=arguments.states, types=arguments.types)
+        if arguments.patterns:
+            import re
+
+            patterns = [re.compile(pattern) for pattern in arguments.patterns]
+            groups = [each for each in groups if any(pattern.search(each.group_id) for pattern in patterns)]
+        return [Summary(each, await _lags(admin, each.group_id)) for each in groups]
+
+    def show(found: list[Summary]) -> None:
+        if arguments.output == "json":
+            print_json([{**each.group._asdict(), "lag": each.records, "behind_ms": each.behind_ms} for each in found])
+            return
+        rows = [
+            (
+                each.group.group_id,
+                each.group.type or NOBODY,
+                each.group.state,
+                each.group.coordinator,
+                each.records,
+                behind(each.behind_ms),
+            )
+            for each in found
+        ]
+        columns = ("GROUP", "TYPE", "STATE", "COORDINATOR", "LAG", "BEHIND")
+        print_table(columns, rows, right=("COORDINATOR", "LAG", "BEHIND"))
+
+    _watched(arguments, look, show)
+
+
+async def _lags(admin: Admin, group_id: str) -> dict[TopicPartition, Lag]:
+    from barnabas.client.lag import lags
+
+    offsets = await admin.group_offsets(group_id)
+    return await lags(admin.cluster, {place: entry.offset for place, entry in offsets.items()})
+
+
+# --- describe ---------------------------------------------------------------------------------------------------------
+
+
+def _configure_describe(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="GROUP")
+    _add_watch(parser)
+    add_output(parser)
+
+
+class Described(NamedTuple):
+    group: GroupDescription
+    lags: dict[TopicPartition, Lag]
+
+
+def _describe(arguments: Namespace) -> None:
+    async def look(admin: Admin) -> dict[str, Described | ApiError]:
+        found: dict[str, Described | ApiError] = {}
+        for name in arguments.names:
+            try:
+                found[name] = Described(await admin.describe_group(name), await _lags(admin, name))
+            except ApiError as error:
+                found[name] = error
+        return found
+
+    def show(found: dict[str, Described | ApiError]) -> None:
+        described = [each for each in found.values() if isinstance(each, Described)]
+        if arguments.output == "json":
+            print_json([_as_json(each) for each in described])
+        else:
+            for index, each in enumerate(described):
+                if index:
+                    print()
+                _print_description(each)
+        _report((name, each) for name, each in found.items() if isinstance(each, ApiError))
+
+    _watched(arguments, look, show)
+
+
+def _print_description(described: Described) -> None:
+    group, lags = described
+    print_facts(
+        {
+            "group": group.group_id,
+            "type": group.type,
+            "state": group.state,
+            "assignor": group.assignor or NOBODY,
+            "coordinator": f"broker {group.coordinator}",
+            "members": len(group.members),
+            "lag": sum(lag.records for lag in lags.values()),
+        }
+    )
+    rows = _rows(described)
+    if rows:
+        print()
+        columns = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND", "MEMBER", "HOST")
+        print_table(columns, rows, right=("PARTITION", "COMMITTED", "END", "LAG", "BEHIND"))
+    idle = [member for member in group.members if not member.partitions]
+    if idle:
+        print(f"\nwithout partitions: {', '.join(member.member_id for member in idle)}")
+
+
+def _rows(described: Described) -> list[tuple[object, ...]]:
+    """A row for each partition that is committed or assigned."""
+    group, lags = described
+    owner = {place: member for member in group.members for place in member.partitions}
+    rows: list[tuple[object, ...]] = []
+    for place in sorted({*lags, *owner}):
+        lag, member = lags.get(place), owner.get(place)
+        numbers = (lag.committed, lag.end, lag.records, behind(lag.behind_ms)) if lag is not None else (NOBODY,) * 4
+        who = (member.instance_id or member.member_id, member.host) if member is not None else (NOBODY, NOBODY)
+        rows.append((place.topic, place.partition, *numbers, *who))
+    return rows
+
+
+def _as_json(described: Described) -> dict[str, Any]:
+    group, lags = described
+    return {
+        **group._asdict(),
+        "members": [
+            {**member._asdict(), "partitions": [str(place) for place in member.partitions]} for member in group.members
+        ],
+        "partitions": [
+            {"topic": place.topic, "partition": place.partition, **lag._asdict(), "lag": lag.records}
+            for place, lag in lags.items()
+        ],
+    }
+
+
+# --- delete -----------------------------------------------------------------------------------------------------------
+
+
+def _configure_delete(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="GROUP")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _delete(arguments: Namespace) -> None:
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise Failure("nobody is here to confirm this: say --yes")
+        question = f"Delete {', '.join(arguments.names)} and all that was committed? [y/N] "
+        if input(question).strip().lower() not in ("y", "yes"):
+            raise Failure("nothing was done")
+
+    async def work() -> dict[str, ApiError | None]:
+        async with _admin(arguments) as admin:
+            return await admin.delete_groups(arguments.names)
+
+    _report(attend(work()).items(), done="deleted")
+
+
+# --- seek -------------------------------------------------------------------------------------------------------------
+
+
+def _seek(arguments: Namespace) -> None:
+    async def work() -> list[group_seek.Move]:
+        async with _admin(arguments) as admin:
+            return await group_seek.seek(admin, arguments, now_ms=time.time_ns() // 1_000_000)
+
+    group_seek.show(attend(work()), arguments)
+
+
+# --- what they share --------------------------------------------------------------------------------------------------
+
+
+class Verb(NamedTuple):
+    configure: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], None]
+    help: str
+
+
+VERBS: Final = {
+    "list": Verb(_configure_list, _list, "list groups and how far they are behind"),
+    "describe": Verb(_configure_describe, _describe, "show members, offsets and lag of groups"),
+    "seek": Verb(group_seek.configure, _seek, "move what a group has committed; without --execute it only says how"),
+    "delete": Verb(_configure_delete, _delete, "delete groups without members and all that they committed"),
+}
+
+
+@asynccontextmanager
+async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
+    from barnabas.client.admin import Admin
+
+    async with Admin(settings_of(Settings, arguments)) as admin:
+        await admin.cluster.open()
+        yield admin
+
+
+def _add_watch(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        type=float,
+        const=WATCH_SECONDS,
+        metavar="SECONDS",
+        help=f"look again every so often (default {WATCH_SECONDS:g} s) until interrupted",
+    )
+
+
+def _watched(arguments: Namespace, look: Callable[[Admin], Any], show: Callable[[Any], None]) -> None:
+    """Look once, or again and again over one connection."""
+
+    async def work() -> Any:
+        async with _admin(arguments) as admin:
+            while True:
+                found = await look(admin)
+                if arguments.watch is None:
+                    return found
+                if sys.stdout.isatty():
+                    print(CLEAR, end="")
+                show(found)
+                sys.stdout.flush()
+                import asyncio
+
+                await asyncio.sleep(arguments.watch)
+
+    show(attend(work()))
+
+
+def _report(outcomes: Iterable[tuple[str, ApiError | None]], *, done: str = "") -> None:
+    failed = False
+    for name, outcome in outcomes:
+        if outcome is not None:
+            failed = True
+            print(f"barnabas: {name}: {sentence(outcome)}", file=sys.stderr)
+        elif done:
+            print(f"{name}: {done}")
+    if failed:
+        raise Failure
+
+
+def behind(milliseconds: int | None) -> str:
+    """A time as people say it, to about two digits."""
+    if milliseconds is None:
+        return NOBODY
+    if milliseconds < 10_000:
+        return f"{milliseconds / 1000:g} s"
+    seconds = milliseconds // 1000
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,147 @@
+"""``barnabas group seek``: where a group goes on reading: at the start, the end, a time, an offset, another group's.
+
+It begins as a dry run that shows before and after; ``--execute`` commits. Only a group without members can be moved,
+because members would go on from where they are.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.cli import moments
+from barnabas.cli.failure import Failure
+from barnabas.cli.output import add_output, print_json, print_table
+from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, resolve
+from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin import Admin
+
+EMPTY: Final = "Empty"
+VALUED: Final = ("--to",)
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "--to",
+        metavar="WHERE",
+        help="start, end, an offset, +N after the start, -N before the end, @time (ms, s, 2026-01-31T12:00), -10m ago",
+    )
+    target.add_argument("--to-group", metavar="OTHER", help="where another group is")
+    parser.add_argument(
+        "-t",
+        "--topic",
+        dest="topics",
+        action="append",
+        default=[],
+        metavar="TOPIC[:0,1,...]",
+        help="only this one, or these partitions of it; repeatable (default: all that the group has committed)",
+    )
+    parser.add_argument("--execute", action="store_true", help="do it; without this it is a dry run")
+    add_output(parser)
+
+
+def prepare(words: list[str]) -> list[str]:
+    """``--to -10m`` looks like two options to the parser; together they are one word."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in VALUED and word[:1] == "-" and word[1:2].isdigit():
+            joined[-1] = f"{joined[-1]}={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+class Move(NamedTuple):
+    partition: TopicPartition
+    before: int | None
+    after: int
+
+
+async def seek(admin: Admin, arguments: Namespace, *, now_ms: int) -> list[Move]:
+    """What is to be moved, and moved if that was asked for."""
+    committed = {place: entry.offset for place, entry in (await admin.group_offsets(arguments.group)).items()}
+    wanted = await _wanted(admin, arguments, committed)
+    after = await _targets(admin, arguments, wanted, now_ms=now_ms)
+    moves = [Move(place, committed.get(place), offset) for place, offset in sorted(after.items())]
+    if not moves:
+        raise Failure(f"there is nothing to move: {arguments.group!r} has committed nothing; name topics with --topic")
+    if arguments.execute:
+        await _check_empty(admin, arguments.group, is_known=bool(committed))
+        await admin.alter_group_offsets(arguments.group, {move.partition: move.after for move in moves})
+    return moves
+
+
+async def _wanted(admin: Admin, arguments: Namespace, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    if not arguments.topics:
+        if arguments.to_group is None:
+            return sorted(committed)
+        return sorted(await admin.group_offsets(arguments.to_group))
+    found: dict[TopicPartition, None] = {}
+    for text in arguments.topics:
+        name, _, numbers = text.partition(":")
+        topic = await admin.cluster.topic(name, timeout_ms=0)
+        try:
+            chosen = [int(number) for number in numbers.split(",")] if numbers else range(len(topic.partitions))
+        except ValueError:
+            raise Failure(f"{text!r}: say TOPIC, or TOPIC:0,1 for some of its partitions") from None
+        for index in chosen:
+            if not 0 <= index < len(topic.partitions):
+                raise Failure(f"{name} has partitions 0 to {len(topic.partitions) - 1}, and no {index}")
+            found[TopicPartition(name, index)] = None
+    return list(found)
+
+
+async def _targets(
+    admin: Admin, arguments: Namespace, wanted: list[TopicPartition], *, now_ms: int
+) -> dict[TopicPartition, int]:
+    """Offsets that exist: whatever lies outside of a log is moved to its edge."""
+    if not wanted:
+        return {}
+    if arguments.to_group is not None:
+        others = await admin.group_offsets(arguments.to_group)
+        if not others:
+            raise Failure(f"{arguments.to_group!r} has committed nothing")
+        return {place: others[place].offset for place in wanted if place in others}
+    start = moments.parse_window(arguments.to, now_ms=now_ms).start
+    offsets = await resolve(admin.cluster, dict.fromkeys(wanted, start), isolation_level="read_uncommitted")
+    first = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
+    last = await admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
+    return {place: min(max(offset, first[place].offset), last[place].offset) for place, offset in offsets.items()}
+
+
+async def _check_empty(admin: Admin, group: str, *, is_known: bool) -> None:
+    if is_known:
+        state = (await admin.describe_group(group)).state
+        if state != EMPTY:
+            raise Failure(f"{group!r} is {state}: its members would not notice; stop them first")
+
+
+def show(moves: list[Move], arguments: Namespace) -> None:
+    if arguments.output == "json":
+        print_json(
+            [{"topic": each.partition.topic, "partition": each.partition.partition, **_edges(each)} for each in moves]
+        )
+        return
+    rows = [
+        (
+            each.partition.topic,
+            each.partition.partition,
+            "-" if each.before is None else each.before,
+            each.after,
+            "-" if each.before is None else f"{each.after - each.before:+d}",
+        )
+        for each in moves
+    ]
+    columns = ("TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE")
+    print_table(columns, rows, right=("PARTITION", "BEFORE", "AFTER", "CHANGE"))
+    if not arguments.execute:
+        print("\nThis was a dry run: nothing has changed. --execute does it.")
+
+
+def _edges(move: Move) -> dict[str, int | None]:
+    return {"before": move.before, "after": move.after}
