@@ -207,6 +207,23 @@ def test_any_negative_count_is_null_as_in_kafka(raw: Raw, count: int) -> None:
     assert raw.receive_frame()[:4] == struct.pack(">i", 1)
 
 
+def test_a_request_full_of_tiny_elements_is_not_even_read(raw: Raw) -> None:
+    """Eight million names, each true to its word: an honest count can be an attack too."""
+    count = 8 * 1024 * 1024
+    names = b"\x01\x00" * count
+    head = struct.pack(">hhih", ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 1, -1) + b"\x00" + uvarint(count + 1)
+    raw.send_frame(head + names + struct.pack(">i", 10) + b"\xff\x00")
+    assert raw.is_closed()
+
+
+def uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
 @pytest.mark.parametrize("tail", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff", b"\x80\x80\x80\x80\x80\x01"])
 def test_a_compact_count_that_lies_closes_the_connection(raw: Raw, tail: bytes) -> None:
     raw.send_frame(struct.pack(">hhih", ApiKey.METADATA, 12, 1, -1) + b"\x00" + tail)

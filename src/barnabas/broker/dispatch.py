@@ -7,7 +7,7 @@ is closed where Kafka closes it, and what went wrong on our side is logged with 
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from barnabas.broker import authorize
 from barnabas.broker.guarded_request import GuardedRequest
@@ -23,6 +23,10 @@ from barnabas.wire.frame import RequestHeader, decode_request_header
 from barnabas.wire.message import Message, Unencodable, decode
 
 log = logger("dispatch")
+
+# Two bytes can name a topic, and a name costs us a hundred bytes and microseconds in which nobody else is served. So
+# only Produce, whose bulk is records, may be as large as socket.request.max.bytes allows.
+RECORDLESS_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class Dispatcher:
@@ -44,6 +48,9 @@ class Dispatcher:
             if header.api_key == ApiKey.API_VERSIONS:
                 return api_versions.unsupported(request)
             raise Malformed(f"API {header.api_key} version {header.api_version} is not served")
+        if len(frame) > RECORDLESS_BYTES_MAX and header.api_key != ApiKey.PRODUCE:
+            log.warning("request is too large", api=route.name, size_bytes=len(frame), client=header.client_id)
+            raise Malformed(f"{route.name} of {len(frame)} bytes")
         if route.is_coroutine:
             frame = memoryview(bytes(frame))  # the handler may look at it after other connections have been served
         message = decode(route.request, header.api_version, frame, position)
