@@ -64,12 +64,12 @@ def test_partitions_topics_and_headers_are_columns_too(shared_broker: Broker, na
     with blocking.Producer(producing(shared_broker)) as producer:
         for index in range(10):
             producer.send(name, b"%d" % index, partition=index % 2, headers=[("n", b"%d" % index)])
-        first = barnabas.read(name, bootstrap_servers=shared_broker.bootstrap_servers)
+        first = barnabas.read(name, bootstrap_servers=shared_broker.bootstrap_servers, with_headers=True)
         copied = first.set_column(first.schema.get_field_index("topic"), "topic", pa.array([f"{name}-b"] * 10))
         assert producer.send_arrow(copied) == 10
         with pytest.raises(ValueError, match="column 'colour' is none of"):
             producer.send_arrow(pa.table({"value": [b"x"], "colour": [1]}), name)
-    second = barnabas.read(f"{name}-b", bootstrap_servers=shared_broker.bootstrap_servers)
+    second = barnabas.read(f"{name}-b", bootstrap_servers=shared_broker.bootstrap_servers, with_headers=True)
     same = ["key", "value", "partition", "offset", "timestamp", "headers"]
     order = [("partition", "ascending"), ("offset", "ascending")]
     assert second.select(same).sort_by(order).equals(first.select(same).sort_by(order))

@@ -182,8 +182,8 @@ class Consumer:
     def poll(self, count_max: int | None = None, *, timeout_ms: int | None = None) -> list[ConsumerRecord]:
         return self._thread.run(self._inner.poll(count_max, timeout_ms=timeout_ms))
 
-    def poll_arrow(self, *, timeout_ms: int | None = None) -> pyarrow.Table:
-        return self._thread.run(self._inner.poll_arrow(timeout_ms=timeout_ms))
+    def poll_arrow(self, *, timeout_ms: int | None = None, with_headers: bool = False) -> pyarrow.Table:
+        return self._thread.run(self._inner.poll_arrow(timeout_ms=timeout_ms, with_headers=with_headers))
 
     def batches(self, count_max: int | None = None, *, timeout_ms: int | None = None) -> Iterator[list[ConsumerRecord]]:
         while True:
@@ -293,6 +293,7 @@ def read(
     bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092",
     start: Start = EARLIEST,
     ends: Mapping[TopicPartition, int] | None = None,
+    with_headers: bool = False,
     **settings: Any,
 ) -> pyarrow.Table:
     """A topic as an Arrow table, from a start to where it ends now: key, value, topic, partition, offset, and so on.
@@ -309,9 +310,9 @@ def read(
             found = await reader.cluster.topic(topic)
             places = [TopicPartition(topic, index) for index in range(len(found.partitions))]
             await reader.assign(dict.fromkeys(places, start), ends=ends, until_end=True)
-            tables = [schema(with_headers=True).empty_table()]
+            tables = [schema(with_headers=with_headers).empty_table()]
             while not reader.is_at_end:
-                tables.append(await reader.poll_arrow())
+                tables.append(await reader.poll_arrow(with_headers=with_headers))
             return tables
 
     thread = LoopThread()

@@ -41,6 +41,7 @@ class Cluster:
         self._connections: dict[tuple[int, str], Connection] = {}
         self._wanted: set[str] = set()
         self._is_stale = True
+        self._time: Callable[[], float] = lambda: 0.0
         self._fresh_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
         self._turn = 0
@@ -221,7 +222,8 @@ class Cluster:
             raise ApiError(error_of(response.error_code))
         self._learn(response)
         self._is_stale = False
-        self._fresh_until = asyncio.get_running_loop().time() + self.settings.metadata_max_age_ms / 1000
+        self._time = asyncio.get_running_loop().time  # it is asked for every record that is sent
+        self._fresh_until = self._time() + self.settings.metadata_max_age_ms / 1000
 
     def _learn(self, response: MetadataResponse) -> None:
         self.metadata = self.metadata.updated(response)
@@ -232,7 +234,7 @@ class Cluster:
                 del self._connections[key]
 
     def _has_aged(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._fresh_until
+        return self._time() >= self._fresh_until
 
     # --- when to ask again ----------------------------------------------------------------------------------------
 

@@ -175,10 +175,11 @@ class Consumer(StoredOffsets):
             return rest
         return await self._wait_for(lambda: self._take(count_max), timeout_ms)
 
-    async def poll_arrow(self, *, timeout_ms: int | None = None) -> pyarrow.Table:
+    async def poll_arrow(self, *, timeout_ms: int | None = None, with_headers: bool = False) -> pyarrow.Table:
         """All records that are here, as soon as there are some, as columns: no Python object is made for a record.
 
-        The columns are key, value, topic, partition, offset, timestamp, timestampType, headers.
+        The columns are key, value, topic, partition, offset, timestamp, timestampType; headers are objects, and come
+        only if they are asked for.
         """
         import pyarrow as pa
 
@@ -186,8 +187,8 @@ class Consumer(StoredOffsets):
             place = TopicPartition(record.topic, record.partition)
             self._cursors[place].seek(min(record.offset, self._cursors[place].position))
         self._ready.clear()
-        batches = await self._wait_for(self._take_columns, timeout_ms)
-        return pa.Table.from_batches(batches, schema=schema(with_headers=True))
+        batches = await self._wait_for(lambda: self._take_columns(with_headers=with_headers), timeout_ms)
+        return pa.Table.from_batches(batches, schema=schema(with_headers=with_headers))
 
     def give_back(self, records: Iterable[ConsumerRecord]) -> None:
         """Records of the last poll that were not looked at: the next poll hands them out again."""
@@ -251,13 +252,13 @@ class Consumer(StoredOffsets):
             if self._owns_cluster:
                 await self.cluster.close()
 
-    def _take_columns(self) -> list[pyarrow.RecordBatch]:
+    def _take_columns(self, *, with_headers: bool) -> list[pyarrow.RecordBatch]:
         assert self._fetcher is not None
         self._fetcher.news.clear()
         taken: list[pyarrow.RecordBatch] = []
         for cursor in self._cursors.values():
             if not cursor.is_paused:
-                taken += [batch for batch in cursor.take_columns() if batch.num_rows]
+                taken += [batch for batch in cursor.take_columns(with_headers=with_headers) if batch.num_rows]
             if cursor.error is not None and not taken:
                 error, cursor.error = cursor.error, None
                 raise error

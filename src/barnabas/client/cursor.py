@@ -61,7 +61,13 @@ class Chunk:
         return header, []
 
     def columns(
-        self, partition: TopicPartition, settings: ConsumerSettings, *, start_offset: int, end_offset: int | None
+        self,
+        partition: TopicPartition,
+        settings: ConsumerSettings,
+        *,
+        start_offset: int,
+        end_offset: int | None,
+        with_headers: bool,
     ) -> pyarrow.RecordBatch:
         """All records of the chunk that may be seen, within these offsets, without an object for each."""
         hidden = self._hidden(settings)
@@ -71,7 +77,7 @@ class Chunk:
             partition=partition.partition,
             start_offset=start_offset,
             end_offset=OFFSET_MAX if end_offset is None else end_offset,
-            with_headers=True,
+            with_headers=with_headers,
             check_crcs=settings.check_crcs,
             keep=(lambda header: header.base_offset not in hidden) if hidden else None,
             size_bytes_max=settings.decompressed_max_bytes,
@@ -180,7 +186,7 @@ class Cursor:
                 break
         return taken
 
-    def take_columns(self) -> list[pyarrow.RecordBatch]:
+    def take_columns(self, *, with_headers: bool) -> list[pyarrow.RecordBatch]:
         """Everything that is here as columns; the position moves behind it."""
         taken: list[pyarrow.RecordBatch] = []
         self._ready = None
@@ -189,7 +195,11 @@ class Cursor:
                 chunk = self._chunks[0]
                 taken.append(
                     chunk.columns(
-                        self.partition, self._settings, start_offset=self.position, end_offset=self.end_offset
+                        self.partition,
+                        self._settings,
+                        start_offset=self.position,
+                        end_offset=self.end_offset,
+                        with_headers=with_headers,
                     )
                 )
                 self._chunks.popleft()

@@ -55,6 +55,14 @@ class Sticky:
         self._chosen: dict[str, int] = {}
         self._filled_bytes: dict[str, int] = {}
 
+    def stay(self, topic: str, size_bytes: int) -> int | None:
+        """The partition of the last record, while it has not got its batch's worth; None when it is time to choose."""
+        filled = self._filled_bytes.get(topic, self._batch_bytes)
+        if filled >= self._batch_bytes:
+            return None
+        self._filled_bytes[topic] = filled + size_bytes
+        return self._chosen[topic]
+
     def choose(self, topic: str, partitions: Sequence[int], *, size_bytes: int) -> int:
         """One of the partitions that have a leader; ``size_bytes`` is what the record adds to it."""
         filled = self._filled_bytes.get(topic, 0)

@@ -7,7 +7,7 @@ can be under way. Batches are the accumulator's, requests the sender's, the choi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self
 
@@ -65,6 +65,7 @@ class Producer:
                 self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
             )
             self._accumulator.on_failure = self._transactions.fail
+        self._time: Callable[[], float] = lambda: asyncio.get_running_loop().time()
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -117,9 +118,8 @@ class Producer:
         place = self._place(found, key, partition, size_bytes)
         if timestamp_ms is None:
             timestamp_ms = self._clock.wall_ms()
-        now = asyncio.get_running_loop().time()
         delivery, is_news = self._accumulator.append(
-            TopicPartition(topic, place), (timestamp_ms, key, value, headers), size_bytes, now=now
+            TopicPartition(topic, place), (timestamp_ms, key, value, headers), size_bytes, now=self._time()
         )
         if is_news:
             self._started().wake()
@@ -282,6 +282,7 @@ class Producer:
 
     def _started(self) -> Sender:
         if self._sender is None:
+            self._time = asyncio.get_running_loop().time
             self._sender = Sender(self.cluster, self._accumulator, self.settings, self._transactions)
             self._running = asyncio.get_running_loop().create_task(self._sender.run(), name="producer")
         elif self._running is not None and self._running.done():
@@ -312,4 +313,7 @@ class Producer:
             return partition
         if key is not None:
             return self._partitioner(topic.name, key, count)
+        chosen = self._sticky.stay(topic.name, size_bytes)
+        if chosen is not None and chosen < count:
+            return chosen
         return self._sticky.choose(topic.name, topic.led_partitions or range(count), size_bytes=size_bytes)
