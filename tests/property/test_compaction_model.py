@@ -16,7 +16,7 @@ import pytest
 
 from barnabas.model.ids import TopicPartition
 from barnabas.storage.cleaner import Cleaner
-from barnabas.storage.cleaner_status import CleanerSettings
+from barnabas.storage.cleaner_settings import CleanerSettings
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
@@ -325,7 +325,8 @@ class Model:
             batches = dict(segment.headers())
             for offset, position in zip(segment.offset_index.offsets, segment.offset_index.positions, strict=True):
                 assert batches[position].last_offset == segment.base_offset + offset
-            assert segment.max_timestamp == max((header.max_timestamp for header in batches.values()), default=-1)
+            times = [header.max_timestamp for header in batches.values() if header.record_count]
+            assert segment.max_timestamp == max(times, default=-1)
             if following is not None and batches:
                 assert max(header.last_offset for header in batches.values()) < following.base_offset
 

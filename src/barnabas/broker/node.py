@@ -17,6 +17,7 @@ from barnabas.broker.controller_requests import allocate_producer_ids
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
+from barnabas.broker.health import pages
 from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
@@ -27,6 +28,7 @@ from barnabas.broker.sign_in import Gate
 from barnabas.broker.topic_settings import topic_settings
 from barnabas.broker.transactions import make_transaction_coordinator
 from barnabas.coordinator.markers import LocalMarkers
+from barnabas.http.server import HttpServer
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
@@ -41,6 +43,7 @@ from barnabas.observe.log import logger
 from barnabas.raft.driver import RaftDriver
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 from barnabas.replication.replicas import Replicas
+from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.identity import read_meta_properties
 from barnabas.storage.store import LogStore
 from barnabas.transport.buffers import FramePool
@@ -110,6 +113,7 @@ class Node:
         self._start_chores(cleanup)
         for listener in self.listeners:
             await listener.serve()
+        await self._start_health(cleanup)
 
     # --- the parts ------------------------------------------------------------------------------------------------
 
@@ -175,6 +179,7 @@ class Node:
             broker_id=self.settings.node_id,
             cluster_id=self.cluster_id,
             store=self._store,
+            cleaner=Cleaner(self.world, self._timers, self._store, settings=lambda: self.services.settings.cleaner),
             raft=self._raft,
             controller=controller,
             replicas=replicas,
@@ -235,6 +240,13 @@ class Node:
             cleanup.push_async_callback(listener.stop)
             self.listeners.append(listener)
 
+    async def _start_health(self, cleanup: AsyncExitStack) -> None:
+        if not self.settings.barnabas_http_port:
+            return
+        server = HttpServer(pages(self.services, self.listeners, self.failed.is_set))
+        cleanup.push_async_callback(server.stop)
+        await server.start(self.settings.barnabas_http_host, self.settings.barnabas_http_port)
+
     def _start_chores(self, cleanup: AsyncExitStack) -> None:
         chores = self.chores = Chores(self._timers)
         cleanup.push_async_callback(chores.stop)
@@ -243,6 +255,8 @@ class Node:
         chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
         chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
         chores.every(PRODUCER_CHECK_MS, "producers", self._expire_producers)
+        self.services.cleaner.start()
+        cleanup.push_async_callback(self.services.cleaner.stop)
 
     async def _expire_producers(self) -> None:
         self._store.expire_producers(expiration_ms=self.services.settings.producer_id_expiration_ms)

@@ -15,6 +15,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
 from barnabas.replication.replicas import Replicas
+from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.store import LogStore
 from barnabas.transport.connection import Connection
 from barnabas.wire.api import ApiKey
@@ -30,6 +31,7 @@ class Services:
     broker_id: int
     cluster_id: str
     store: LogStore
+    cleaner: Cleaner
     raft: RaftDriver
     controller: QuorumController
     replicas: Replicas

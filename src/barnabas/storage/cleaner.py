@@ -14,7 +14,8 @@ from typing import Final
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import TopicPartition
 from barnabas.observe.log import logger
-from barnabas.storage.cleaner_status import CleanerSettings, CleanerStatus, Round
+from barnabas.storage.cleaner_settings import CleanerSettings
+from barnabas.storage.cleaner_status import CleanerStatus, Round
 from barnabas.storage.cleaning import Cleaning, CleaningAborted, Uncleanable
 from barnabas.storage.compaction import Cleanable, LogFacts, cleanable, dirtiest, is_due
 from barnabas.storage.index import CorruptIndex

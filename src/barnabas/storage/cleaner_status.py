@@ -12,15 +12,6 @@ from barnabas.model.ids import TopicPartition
 from barnabas.storage.compaction import Cleanable
 
 
-class CleanerSettings(NamedTuple):
-    """The broker's settings for its cleaner; they may change between two rounds."""
-
-    is_enabled: bool = True
-    backoff_ms: int = 15_000
-    dedupe_buffer_bytes: int = 128 * 1024 * 1024
-    io_bytes_per_second_max: float = float("inf")
-
-
 @dataclass(slots=True)
 class Round:
     """One cleaning of one log, under way or done."""

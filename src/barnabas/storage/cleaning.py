@@ -62,10 +62,10 @@ class Cleaning:
             aborted = self._aborted()
             await self._note_keys(offsets, aborted)
             await self._rewrite(offsets, aborted)
-        except FileNotFoundError:
-            # Its directory got another name: the log was deleted.
+        except FileNotFoundError as error:
+            # Its directory got another name, because the log was deleted; or somebody took the file away.
             self._check()
-            raise
+            raise Uncleanable(f"{error.filename or error} is missing") from error
         finally:
             await self._world.workers.run(offsets.close)
         self._check()
@@ -188,6 +188,8 @@ class Cleaning:
         until: Callable[[], bool] = lambda: False,
     ) -> None:
         """Let a worker go over a segment from a position on, slice by slice, and take what it makes of each."""
+        if not is_current(self._log, [segment]):
+            raise CleaningAborted
         file = self._world.disk.open(segment.path(LOG))
         end = segment.size_bytes
         try:

@@ -19,7 +19,7 @@ from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.producer_snapshot import SNAPSHOT, ProducerSnapshots
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import marker_of, rebuild, take_over
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import Segment, time_of
 from barnabas.storage.segments import Segments
 from barnabas.storage.settings import TopicSettings
 from barnabas.wire.batch import HEADER_BYTES, BatchHeader, crc_matches, read_header
@@ -282,7 +282,7 @@ class _Recovery:
         return header
 
     def _take(self, segment: Segment, data: bytes, at: int, position: int, header: BatchHeader) -> None:
-        segment.note_batch(position, header.size_bytes, header.base_offset, header.last_offset, header.max_timestamp)
+        segment.note_batch(position, header.size_bytes, header.base_offset, header.last_offset, time_of(header))
         self._latest_epoch = max(self._latest_epoch, header.leader_epoch)
         if header.leader_epoch > self._epochs.latest_epoch:
             self._epochs.assign(header.leader_epoch, header.base_offset)

@@ -30,6 +30,11 @@ ABORTED_BYTES_MAX: Final = 256 * 1024 * 1024
 _OFFSET_ENTRY: Final = Struct(">ii")
 
 
+def time_of(header: BatchHeader) -> int:
+    """The time under which a batch can be found: compaction may have left no record in it that has any."""
+    return header.max_timestamp if header.record_count else NO_TIMESTAMP
+
+
 class Segment(BatchFile):
     __slots__ = (
         "_aborted",
@@ -94,7 +99,7 @@ class Segment(BatchFile):
         self.size_bytes = position + len(batches)
         for header in headers:
             size_bytes = header.size_bytes
-            self.note_batch(position, size_bytes, header.base_offset, header.last_offset, header.max_timestamp)
+            self.note_batch(position, size_bytes, header.base_offset, header.last_offset, time_of(header))
             position += size_bytes
 
     def note_batch(
@@ -170,7 +175,7 @@ class Segment(BatchFile):
         self._max_timestamp = None
         start = self.offset_index.floor(self.time_index.last_offset)[1]
         for _, header in self.headers(start):
-            if header.max_timestamp > self.max_timestamp:
+            if time_of(header) > self.max_timestamp:
                 self._max_timestamp = header.max_timestamp
                 self._offset_of_max_timestamp = header.last_offset
 
@@ -340,7 +345,7 @@ class Segment(BatchFile):
         """Make both indexes from the batches' headers, which are what counts."""
         self.reset_indexes()
         for position, header in self.headers():
-            self.note_batch(position, header.size_bytes, header.base_offset, header.last_offset, header.max_timestamp)
+            self.note_batch(position, header.size_bytes, header.base_offset, header.last_offset, time_of(header))
 
     def write_indexes(self, *, is_closing: bool = False) -> None:
         """Bring the index files up to date; a segment that takes no more batches ends its time index first."""
