@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from barnabas.broker.endpoints import Endpoint, parse_endpoints
+from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
@@ -119,6 +119,15 @@ def _own() -> Iterator[Setting]:
 
 def _upkeep() -> Iterator[Setting]:
     yield setting(
+        "barnabas.http.port",
+        Kind.INT,
+        0,
+        "The port of /metrics, /livez and /readyz; 0 means that there is none.",
+        minimum=0,
+        maximum=PORT_MAX,
+    )
+    yield setting("barnabas.http.host", Kind.STRING, "127.0.0.1", "The address of that port; empty is every interface.")
+    yield setting(
         "max.incremental.fetch.session.cache.slots", Kind.INT, 1000, "The most fetch sessions kept.", minimum=0
     )
     yield setting(
@@ -214,6 +223,8 @@ class BrokerSettings:
     producer_id_expiration_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
+    barnabas_http_port: int
+    barnabas_http_host: str
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings

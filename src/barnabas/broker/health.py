@@ -1,0 +1,39 @@
+"""The pages by which programs watch a broker: ``/livez``, ``/readyz`` and ``/metrics``.
+
+Live is a broker whose loop turns. Ready is one that clients can use: let into the cluster, with a leader of the
+metadata quorum and no failed directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from barnabas.broker.metrics import CONTENT_TYPE, exposition
+from barnabas.broker.services import Services
+from barnabas.http.server import Page, Pages
+from barnabas.transport.listener import Listener
+
+
+def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[[], bool]) -> Pages:
+    def live() -> Page:
+        return Page(200, ("ok\n",))
+
+    def ready() -> Page:
+        reasons = [*reasons_unready(broker), *(("the node has failed",) if has_failed() else ())]
+        return Page(503, (f"{reason}\n" for reason in reasons)) if reasons else Page(200, ("ok\n",))
+
+    def metrics() -> Page:
+        return Page(200, exposition(broker, listeners), CONTENT_TYPE)
+
+    return {"/livez": live, "/readyz": ready, "/metrics": metrics}
+
+
+def reasons_unready(broker: Services) -> list[str]:
+    reasons = []
+    node = broker.image.brokers.get(broker.broker_id)
+    if node is None or node.is_fenced:
+        reasons.append("the cluster has not let this broker in")
+    if broker.raft.describe().leader_id < 0:
+        reasons.append("no controller is known")
+    reasons += [f"the directory {directory} has failed" for directory in sorted(broker.store.offline)]
+    return reasons

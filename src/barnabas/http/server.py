@@ -1,0 +1,118 @@
+"""A small HTTP server for pages that programs look at: one GET, one answer, and the connection ends.
+
+It knows paths and pages, nothing of brokers. A page is made piece by piece, and others get their turn in between, so
+that a large one holds nobody up. Requests are bounded in size and time; anything but GET and HEAD is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+HEAD_BYTES_MAX: Final = 8192
+CONNECTIONS_MAX: Final = 64
+REQUEST_SECONDS_MAX: Final = 10.0
+PIECES_PER_TURN: Final = 500
+PLAIN: Final = "text/plain; charset=utf-8"
+_REASONS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    503: "Service Unavailable",
+}
+
+
+class Page(NamedTuple):
+    status: int
+    pieces: Iterable[str]
+    content_type: str = PLAIN
+
+
+Pages: TypeAlias = "Mapping[str, Callable[[], Page]]"
+
+
+class HttpServer:
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        self._server = await asyncio.start_server(self._accept, host or None, port, limit=HEAD_BYTES_MAX)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer), name="http")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS_MAX):
+                await self._answer(reader, writer)
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            page, has_body = _says(400, "the head of the request is too long"), True
+        else:
+            page, has_body = self._page(head)
+        body = await _joined(page.pieces)
+        lines = (
+            f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
+            f"Content-Type: {page.content_type}",
+            f"Content-Length: {len(body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+        )
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + (body if has_body else b""))
+        await writer.drain()
+
+    def _page(self, head: bytes) -> tuple[Page, bool]:
+        """The page that is asked for, and whether its body is wanted."""
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _says(400, "this is not HTTP/1.1"), True
+        method, target = words[0], words[1].decode(errors="replace").partition("?")[0]
+        if method not in (b"GET", b"HEAD"):
+            return _says(405, "only GET and HEAD are understood"), True
+        page = self._pages.get(target)
+        if page is None:
+            return _says(404, f"there are {', '.join(self._pages)}"), method == b"GET"
+        return page(), method == b"GET"
+
+
+def _says(status: int, sentence: str) -> Page:
+    return Page(status, (f"{sentence}\n",))
+
+
+async def _joined(pieces: Iterable[str]) -> bytes:
+    found: list[str] = []
+    for number, piece in enumerate(pieces, 1):
+        found.append(piece)
+        if number % PIECES_PER_TURN == 0:
+            await asyncio.sleep(0)
+    return "".join(found).encode()

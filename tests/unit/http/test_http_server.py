@@ -1,0 +1,56 @@
+"""The server for pages answers what it knows, refuses the rest, and lets nobody keep it busy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.http.server import HEAD_BYTES_MAX, HttpServer, Page
+
+
+def ask(request: bytes, pages: dict[str, Callable[[], Page]] | None = None) -> tuple[str, str]:
+    """The status line and the body of the answer."""
+
+    async def talk() -> bytes:
+        server = HttpServer(pages or {"/page": lambda: Page(200, ("one\n", "two\n"))})
+        await server.start("127.0.0.1", 0)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(request)
+            answer = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+            await writer.wait_closed()
+            return answer
+        finally:
+            await server.stop()
+
+    head, _, body = asyncio.run(talk()).decode().partition("\r\n\r\n")
+    return head.split("\r\n")[0], body
+
+
+def test_a_page_is_answered_whole() -> None:
+    assert ask(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n") == ("HTTP/1.1 200 OK", "one\ntwo\n")
+    assert ask(b"GET /page?x=1 HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", "one\ntwo\n")
+    assert ask(b"HEAD /page HTTP/1.1\r\n\r\n") == ("HTTP/1.1 200 OK", "")
+
+
+def test_a_large_page_is_answered_whole() -> None:
+    pages = {"/": lambda: Page(200, (f"{number}\n" for number in range(5000)))}
+    assert ask(b"GET / HTTP/1.1\r\n\r\n", pages)[1].splitlines()[-1] == "4999"
+
+
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
+        (b"GET /../page HTTP/1.1\r\n\r\n", "404 Not Found"),
+        (b"POST /page HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+        (b"GET /page\r\n\r\n", "400 Bad Request"),
+        (b"\x00\x00\r\n\r\n", "400 Bad Request"),
+        (b"GET /" + b"x" * 2 * HEAD_BYTES_MAX + b" HTTP/1.1\r\n\r\n", "400 Bad Request"),
+    ],
+)
+def test_anything_else_is_refused(request_head: bytes, status: str) -> None:
+    assert ask(request_head)[0] == f"HTTP/1.1 {status}"
