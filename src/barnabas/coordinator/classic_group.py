@@ -61,6 +61,7 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
+        self._speakers: Counter[str] = Counter()  # protocol -> how many members speak it
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.pending_members: dict[str, None] = {}  # ids given out that have not come back
         self.pending_syncs: dict[str, None] = {}
@@ -105,13 +106,27 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self._speakers.update(dict(member.protocols).keys())
         self.pending_members.pop(member.member_id, None)
+
+    def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        self._forget_protocols(member)
+        member.protocols = protocols
+        self._speakers.update(dict(protocols).keys())
+
+    def _forget_protocols(self, member: ClassicMember) -> None:
+        for name in dict(member.protocols):
+            self._speakers[name] -= 1
+            if not self._speakers[name]:
+                del self._speakers[name]
 
     def remove(self, member_id: str) -> None:
         """Forget a member or an id that was given out; the eldest member leads if the leader goes."""
         member = self.members.pop(member_id, None)
-        if member is not None and member.instance_id is not None:
-            del self.static_members[member.instance_id]
+        if member is not None:
+            self._forget_protocols(member)
+            if member.instance_id is not None:
+                del self.static_members[member.instance_id]
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending_members.pop(member_id, None)
@@ -166,8 +181,10 @@ class ClassicGroup:
 
     def _shared_protocols(self) -> dict[str, None]:
         """What every member speaks, in the order of the eldest."""
-        counts = Counter(name for member in self.members.values() for name in dict(member.protocols))
-        return {name: None for name, count in counts.items() if count == len(self.members)}
+        eldest = next(iter(self.members.values()), None)
+        if eldest is None:
+            return {}
+        return {name: None for name, _ in eldest.protocols if self._speakers[name] == len(self.members)}
 
     def choose_protocol(self) -> str:
         """Each member votes for what it likes best of what all speak; the most votes win."""

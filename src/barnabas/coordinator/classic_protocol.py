@@ -137,11 +137,11 @@ class ClassicProtocol:
             # It may have missed the answer to its join. A leader that joins again in a stable group wants a rebalance.
             effects.answer(request_id, joined(group, member))
             return
-        self._update(member, request_id, message)
+        self._update(group, member, request_id, message)
         self.rebalance.prepare_or_complete(group, now_ms, effects, f"{member.member_id} joins again")
 
-    def _update(self, member: ClassicMember, request_id: int, message: JoinGroupRequest) -> None:
-        member.protocols = protocols_of(message)
+    def _update(self, group: ClassicGroup, member: ClassicMember, request_id: int, message: JoinGroupRequest) -> None:
+        group.change_protocols(member, protocols_of(message))
         member.rebalance_timeout_ms = rebalance_timeout_ms(message)
         member.session_timeout_ms = message.session_timeout_ms
         member.join_request = request_id
@@ -164,7 +164,7 @@ class ClassicProtocol:
         self._fence(group, member, effects)
         former_leader = group.leader_id
         group.rename(member, asked.new_member_id)
-        self._update(member, request_id, message)
+        self._update(group, member, request_id, message)
         effects.timer(session_key(group, member.member_id), now_ms + member.session_timeout_ms)
         if group.state is STABLE and group.choose_protocol() == group.protocol:
             member.join_request = None
