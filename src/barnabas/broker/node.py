@@ -43,6 +43,7 @@ from barnabas.observe.log import logger
 from barnabas.raft.driver import RaftDriver
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 from barnabas.replication.replicas import Replicas
+from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.identity import read_meta_properties
 from barnabas.storage.store import LogStore
 from barnabas.transport.buffers import FramePool
@@ -178,6 +179,7 @@ class Node:
             broker_id=self.settings.node_id,
             cluster_id=self.cluster_id,
             store=self._store,
+            cleaner=Cleaner(self.world, self._timers, self._store, settings=lambda: self.services.settings.cleaner),
             raft=self._raft,
             controller=controller,
             replicas=replicas,
@@ -253,6 +255,8 @@ class Node:
         chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
         chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
         chores.every(PRODUCER_CHECK_MS, "producers", self._expire_producers)
+        self.services.cleaner.start()
+        cleanup.push_async_callback(self.services.cleaner.stop)
 
     async def _expire_producers(self) -> None:
         self._store.expire_producers(expiration_ms=self.services.settings.producer_id_expiration_ms)
