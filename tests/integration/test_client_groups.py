@@ -40,7 +40,8 @@ def servers() -> Iterator[str]:
     if named:
         yield named
         return
-    with Broker() as broker:
+    quick = {"group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "100"}
+    with Broker(settings=quick) as broker:
         yield broker.bootstrap_servers
 
 
@@ -75,6 +76,11 @@ def settings(servers: str, group: str, **more: Any) -> ConsumerSettings:
         auto_offset_reset="earliest",
         **{"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000, "retry_backoff_ms": 20, **more},
     )
+
+
+def protocol(strategy: str) -> dict[str, Any]:
+    """Settings for a way of sharing: an assignor of the classic protocol, or the consumer protocol."""
+    return {"group_protocol": strategy} if strategy == "consumer" else {"partition_assignment_strategy": (strategy,)}
 
 
 class Diary(RebalanceListener):
@@ -138,7 +144,7 @@ def test_a_commit_is_what_others_see(servers: str, topic: str) -> None:
     run(work)
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky", "consumer"])
 def test_members_that_come_and_go_share_and_miss_nothing(servers: str, topic: str, strategy: str) -> None:
     async def work() -> None:
         await make_topic(servers, topic, partitions=6)
@@ -149,7 +155,7 @@ def test_members_that_come_and_go_share_and_miss_nothing(servers: str, topic: st
         owned: list[list[TopicPartition]] = [[], [], []]
 
         async def member(index: int) -> None:
-            mine = settings(servers, topic, partition_assignment_strategy=(strategy,), max_poll_records=20)
+            mine = settings(servers, topic, max_poll_records=20, **protocol(strategy))
             async with Consumer(mine) as consumer:
                 await consumer.subscribe([topic], listener=diaries[index])
                 while not stops[index].is_set():
@@ -313,15 +319,18 @@ class Librdkafka:
     """A member of the group in a thread of its own, committing what it has read before it reads on."""
 
     def __init__(self, servers: str, group: str, topic: str, strategy: str) -> None:
+        classic = {
+            "partition.assignment.strategy": strategy,
+            "heartbeat.interval.ms": 100,
+            "session.timeout.ms": 10_000,
+        }
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": servers,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
-                "partition.assignment.strategy": strategy,
                 "enable.auto.commit": False,
-                "heartbeat.interval.ms": 100,
-                "session.timeout.ms": 10_000,
+                **({"group.protocol": "consumer"} if strategy == "consumer" else classic),
             }
         )
         self._consumer.subscribe([topic])
@@ -372,20 +381,20 @@ class KafkaPython:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("foreign", "strategy"),
-    [(Librdkafka, "range"), (Librdkafka, "cooperative-sticky"), (Librdkafka, "roundrobin"), (KafkaPython, "range")],
+    [
+        (Librdkafka, "range"),
+        (Librdkafka, "cooperative-sticky"),
+        (Librdkafka, "roundrobin"),
+        (Librdkafka, "consumer"),
+        (KafkaPython, "range"),
+    ],
 )
 def test_members_of_other_clients_share_the_work(servers: str, topic: str, foreign: Any, strategy: str) -> None:
     async def work() -> None:
         await make_topic(servers, topic, partitions=4)
         await fill(servers, topic, range(800), partitions=4)
         ours: list[int] = []
-        mine = settings(
-            servers,
-            topic,
-            partition_assignment_strategy=(strategy,),
-            enable_auto_commit=False,
-            max_poll_records=20,
-        )
+        mine = settings(servers, topic, enable_auto_commit=False, max_poll_records=20, **protocol(strategy))
         async with Consumer(mine) as consumer:
             await consumer.subscribe([topic])
             while len(ours) < 100:

@@ -10,6 +10,7 @@ from barnabas.client.settings import Settings, facts, milliseconds, setting
 from barnabas.model.settings import InvalidSetting, Kind
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
+GroupProtocol = Literal["classic", "consumer"]
 OffsetReset = Literal["earliest", "latest", "none"]
 
 
@@ -26,6 +27,14 @@ class ConsumerSettings(Settings):
     group_id: str | None = setting(Kind.STRING, None, "The group that shares the work and keeps the offsets.")
     group_instance_id: str | None = setting(
         Kind.STRING, None, "The name of a static member: a restart under it moves no partitions."
+    )
+    group_protocol: GroupProtocol = field(
+        default="classic",
+        metadata=facts(
+            Kind.STRING,
+            "Who assigns partitions: a member (classic) or the broker (consumer, KIP-848).",
+            choices=("classic", "consumer"),
+        ),
     )
     session_timeout_ms: int = milliseconds(45_000, "How long the group waits for a heartbeat.", minimum=1)
     heartbeat_interval_ms: int = milliseconds(3_000, "How often to say that we are alive.", minimum=1)

@@ -13,12 +13,14 @@ from typing import Final
 from barnabas.client.cluster import Cluster
 from barnabas.client.commits import Commits, OffsetAndMetadata
 from barnabas.client.connections import retrieved
+from barnabas.client.consumer_session import ConsumerSession
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import Cursor
 from barnabas.client.errors import OffsetGone
 from barnabas.client.group_session import GroupSession, Topics
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
-from barnabas.model.errors import BarnabasError
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.observe.log import logger
 
@@ -55,7 +57,8 @@ class Group:
         on_change: Callable[[], None],
     ) -> None:
         """``cursors`` are filled and emptied here; ``position`` says how far the user has got."""
-        self.session = GroupSession(cluster, settings, topics, on_change=on_change)
+        kind = ConsumerSession if settings.group_protocol == "consumer" else GroupSession
+        self.session: GroupSession | ConsumerSession = kind(cluster, settings, topics, on_change=on_change)
         self.commits = Commits(cluster, self.session.coordinator, on_error=self.session.told)
         self._cluster = cluster
         self._settings = settings
@@ -129,7 +132,7 @@ class Group:
         """What a join brought. A cooperative member that must let go joins again, so that others get it."""
         membership = self.session.membership
         self.session.has_arrived = False
-        assigned = membership.owned
+        assigned = self.session.assigned
         leaving = sorted(set(self._cursors) - set(assigned))
         added = [place for place in assigned if place not in self._cursors]
         if leaving:
@@ -137,6 +140,7 @@ class Group:
             membership.rejoin("partitions were given up")
         for place in added:
             self._cursors[place] = Cursor(place, self._settings)
+        self.session.applied(sorted(self._cursors))
         # A join that brings nothing new is told too: it says that the round is over, as in Java.
         await self._listener.on_assigned(added)
 
@@ -210,7 +214,15 @@ class Group:
             _log.warning("automatic commit failed", reason=error)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None) -> None:
-        await self.commits.commit(self.session.member, offsets, timeout_ms=timeout_ms)
+        while True:
+            member = self.session.member
+            try:
+                await self.commits.commit(member, offsets, timeout_ms=timeout_ms)
+                break
+            except ApiError as error:
+                # The epoch has moved on while the partitions stayed: the same commit in the new epoch is right.
+                if error.error is not errors.STALE_MEMBER_EPOCH or self.session.member == member:
+                    raise
         self._stored |= {place: entry.offset for place, entry in offsets.items()}
 
     async def close(self, *, commit: bool) -> None:

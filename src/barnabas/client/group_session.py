@@ -21,6 +21,7 @@ from barnabas.client.errors import NoGroup
 from barnabas.client.membership import Membership, Outcome, Phase
 from barnabas.client.versions import Shaped
 from barnabas.model.errors import BarnabasError, WireError, error_of
+from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.heartbeat import HeartbeatResponse
 from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -72,6 +73,14 @@ class GroupSession:
     def member(self) -> GroupMetadata:
         known = self.membership
         return GroupMetadata(known.group_id, known.generation, known.member_id, known.instance_id)
+
+    @property
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        """What the last join brought."""
+        return self.membership.owned
+
+    def applied(self, partitions: list[TopicPartition]) -> None:
+        """The consumer has these now; a classic group hears of it with the next join."""
 
     def start(self) -> None:
         self._beating = asyncio.get_running_loop().create_task(self._beat(), name="heartbeats")

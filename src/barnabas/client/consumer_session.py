@@ -1,0 +1,161 @@
+"""A consumer's standing in a group of the consumer protocol, kept up in the background by heartbeats.
+
+The same face as ``group_session.py`` has for classic groups. Performs what ``consumer_membership.py`` decides; what
+the broker assigned is applied by ``group.py``, between two polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.commits import GROUP_LANE, GroupMetadata
+from barnabas.client.connections import retrieved
+from barnabas.client.consumer_membership import ConsumerMembership
+from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.coordinators import Coordinator, KeyKind
+from barnabas.client.errors import NoGroup
+from barnabas.client.group_session import LEAVE_MS_MAX, Topics
+from barnabas.client.membership import Outcome, Phase
+from barnabas.model.errors import BarnabasError, WireError
+from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+
+class ConsumerSession:
+    def __init__(
+        self, cluster: Cluster, settings: ConsumerSettings, topics: Topics, *, on_change: Callable[[], None]
+    ) -> None:
+        if not settings.group_id:
+            raise NoGroup("a subscription needs group.id: it is the group that shares the partitions")
+        self.coordinator = Coordinator(cluster, KeyKind.GROUP, settings.group_id)
+        self.membership = ConsumerMembership(
+            group_id=settings.group_id,
+            member_id=str(cluster.world.entropy.uuid()),  # since version 1 members choose their own
+            instance_id=settings.group_instance_id,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            rack=settings.client_rack or None,
+        )
+        self.topics = topics
+        self.assigned: tuple[TopicPartition, ...] = ()
+        self.has_arrived = False  # ``assigned`` is not applied yet
+        self.failure: BarnabasError | None = None
+        self.is_polling = False
+        self.polled_at = asyncio.get_running_loop().time()
+        self._cluster = cluster
+        self._settings = settings
+        self._on_change = on_change
+        self._wake = asyncio.Event()
+        self._ids: dict[str, Uuid] = {}
+        self._beating: asyncio.Task[None] | None = None
+
+    @property
+    def is_joining(self) -> bool:
+        return self.membership.phase is Phase.JOINING
+
+    @property
+    def member(self) -> GroupMetadata:
+        known = self.membership
+        return GroupMetadata(known.group_id, known.generation, known.member_id, known.instance_id)
+
+    def start(self) -> None:
+        self._beating = asyncio.get_running_loop().create_task(self._beat(), name="heartbeats")
+        self._beating.add_done_callback(retrieved)
+
+    async def stop(self) -> None:
+        if self._beating is not None and not self._beating.done():
+            self._beating.cancel()
+            await asyncio.wait([self._beating])
+
+    def join(self) -> None:
+        self.membership.join()
+        self._wake.set()
+
+    def applied(self, partitions: list[TopicPartition]) -> None:
+        """The consumer has these now; the group waits to hear of it."""
+        self.membership.applied(partitions)
+        self._wake.set()
+
+    async def _beat(self) -> None:
+        """Until cancelled. The consumer is told at every turn: it may have positions to store."""
+        backoff = self._cluster.backoff()
+        while True:
+            pause_ms = self.membership.heartbeat_interval_ms or self._settings.heartbeat_interval_ms
+            try:
+                if self.membership.phase in (Phase.JOINING, Phase.STABLE):
+                    outcome = await self._once()
+                    if outcome in (Outcome.RETRY, Outcome.FIND_COORDINATOR):
+                        pause_ms = backoff.next_ms()
+                    else:
+                        backoff.reset()
+                if self._is_overdue(asyncio.get_running_loop().time()):
+                    await self.leave()
+                    self.membership.left()
+            except BarnabasError as error:
+                self.membership.unanswered()
+                pause_ms = backoff.next_ms()
+                if not error.retriable:
+                    self.failure = error
+            self._on_change()
+            if self._settings.enable_auto_commit:
+                pause_ms = min(pause_ms, max(1, self._settings.auto_commit_interval_ms))
+            try:
+                async with asyncio.timeout(pause_ms / 1000):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _once(self) -> Outcome:
+        self._wake.clear()
+        names, pattern = None, None
+        if isinstance(self.topics, tuple):
+            names = self.topics
+            await self._cluster.look_up(names, auto_create=self._settings.allow_auto_create_topics)
+        else:
+            pattern = self.topics.pattern  # the broker's syntax is RE2's, of which most patterns are a part
+        request = self.membership.heartbeat(names, pattern, self._ids)
+        answer = await self.coordinator.call(request, ConsumerGroupHeartbeatResponse, lane=GROUP_LANE)
+        outcome = self.membership.answered(answer)
+        if outcome is Outcome.FIND_COORDINATOR:
+            self.coordinator.forget()
+        if self.membership.target is not None:
+            await self._arrive()
+        return outcome
+
+    async def _arrive(self) -> None:
+        """Name what the broker assigned by ids; topics that nobody knows yet are named later."""
+        target = self.membership.target
+        assert target is not None
+        if any(self._cluster.metadata.topic_name(topic_id) is None for topic_id in target):
+            await self._cluster.all_topics()
+        places: list[TopicPartition] = []
+        for topic_id, partitions in target.items():
+            name = self._cluster.metadata.topic_name(topic_id)
+            if name is None:
+                return  # the next heartbeat finds the target still open
+            self._ids[name] = topic_id
+            places += [TopicPartition(name, partition) for partition in partitions]
+        self.membership.target = None
+        self.assigned = tuple(sorted(places))
+        self.has_arrived = True
+
+    def told(self, row: WireError, generation: int) -> None:
+        try:
+            if self.membership.told(row, generation=generation) is Outcome.FIND_COORDINATOR:
+                self.coordinator.forget()
+        except BarnabasError as error:
+            self.failure = error
+        self._on_change()
+
+    def _is_overdue(self, now: float) -> bool:
+        if self.is_polling or not self.membership.is_member:
+            return False
+        return now >= self.polled_at + self._settings.max_poll_interval_ms / 1000
+
+    async def leave(self) -> None:
+        request = self.membership.leave()
+        if request is not None and self.coordinator.broker is not None:
+            await self.coordinator.call(
+                request, ConsumerGroupHeartbeatResponse, lane=GROUP_LANE, timeout_ms=LEAVE_MS_MAX
+            )
