@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas import __version__
 from barnabas.client.backoff import Backoff
@@ -20,6 +20,9 @@ from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 R = TypeVar("R", bound=Message)
 
@@ -34,6 +37,7 @@ class Connection:
         self.port = port
         self.ranges = ApiRanges({})
         self._settings = settings
+        self._chance = chance
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, chance)
         self._channel: Channel | None = None
         self._opening: asyncio.Task[Channel] | None = None
@@ -142,9 +146,12 @@ class Connection:
                     self.port,
                     client_id=settings.client_id,
                     frame_bytes_max=settings.receive_frame_max_bytes,
+                    ssl=_tls(settings) if settings.has_tls else None,
                 )
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 self.ranges = await _agree(channel)
+                if settings.has_sasl:
+                    await _sign_in(channel, settings, self._chance)
         except TimeoutError:
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
@@ -159,6 +166,21 @@ class Connection:
         finally:
             if channel is not None and channel is not self._channel:
                 channel.close()
+
+
+# Most commands talk to a broker on the same machine: what signing in needs is imported by those who do.
+
+
+def _tls(settings: Settings) -> SSLContext | None:
+    from barnabas.client.sign_in import tls_of
+
+    return tls_of(settings)
+
+
+async def _sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int]) -> None:
+    from barnabas.client.sign_in import sign_in
+
+    await sign_in(channel, settings, chance)
 
 
 async def _agree(channel: Channel) -> ApiRanges:

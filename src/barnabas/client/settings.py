@@ -14,6 +14,8 @@ from typing import Any, Final, Self
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable
 
 DEFAULT_PORT: Final = 9092
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_MECHANISMS: Final = ("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 _ALIASES: Final = {"all": "-1"}  # acks=all is how everyone writes it
@@ -25,6 +27,11 @@ def setting(kind: Kind, default: Any, doc: str, **limits: Any) -> Any:
 
 def facts(kind: Kind, doc: str, **limits: Any) -> Mapping[str, Any]:
     return {"kind": kind, "doc": doc, "limits": limits}
+
+
+def secret(doc: str) -> Any:
+    """One that is never printed."""
+    return field(default="", repr=False, metadata=facts(Kind.PASSWORD, doc, sensitive=True))
 
 
 def milliseconds(default: int, doc: str, *, minimum: int = 0, maximum: int = INT32_MAX) -> Any:
@@ -49,6 +56,31 @@ class Settings:
         Kind.INT, 128 * 1024 * 1024, "The largest answer that is accepted.", minimum=1024, maximum=INT32_MAX
     )
 
+    security_protocol: str = setting(
+        Kind.STRING,
+        "PLAINTEXT",
+        "What is spoken with brokers: in the clear or by TLS, signed in or not.",
+        choices=PROTOCOLS,
+    )
+    sasl_mechanism: str = setting(Kind.STRING, "", "How to sign in.", choices=SASL_MECHANISMS)
+    sasl_username: str = setting(Kind.STRING, "", "Who signs in.")
+    sasl_password: str = secret("The password of who signs in.")
+    ssl_truststore_location: str = setting(
+        Kind.STRING, "", "A PEM file with the certificates to trust; without one, those that the system trusts."
+    )
+    ssl_keystore_location: str = setting(
+        Kind.STRING, "", "A PEM file with this client's key and certificates, where brokers ask for them."
+    )
+    ssl_key_password: str = secret("The password of an encrypted private key.")
+
+    @property
+    def has_tls(self) -> bool:
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
+
     def __post_init__(self) -> None:
         servers: object = self.bootstrap_servers
         if isinstance(servers, str):  # a string is a sequence of strings too: nobody means its letters
@@ -59,6 +91,8 @@ class Settings:
             address_of(server)
         if not self.bootstrap_servers:
             raise InvalidSetting("bootstrap.servers is empty: name at least one host:port")
+        if self.has_sasl and not (self.sasl_mechanism and self.sasl_username):
+            raise InvalidSetting(f"security.protocol={self.security_protocol} needs sasl.mechanism and sasl.username")
 
     @classmethod
     def table(cls) -> SettingTable:
