@@ -91,6 +91,13 @@ def _batches(data: bytes, position: int) -> Iterable[tuple[int, BatchHeader]]:
         count += 1
 
 
+def _payload(data: bytes, position: int, header: BatchHeader) -> Buffer:
+    """The uncompressed records of a batch that is whole."""
+    if header.attributes & CODEC_MASK:
+        return payload_of(data, position, header, size_bytes_max=RECORDS_BYTES_MAX)
+    return memoryview(data)[position + HEADER_BYTES : position + header.size_bytes]
+
+
 class KeyCollector:
     """The first pass: over the dirty part, from an offset on, every key is noted with its last offset."""
 
@@ -105,20 +112,24 @@ class KeyCollector:
         for at, header in _batches(data, position):
             if header.attributes & CONTROL:
                 self._transactions.is_over(header, read_marker(data, at, header))
-            elif not self._transactions.is_aborted(header) and header.last_offset >= self._start_offset:
-                payload = payload_of(data, at, header, size_bytes_max=RECORDS_BYTES_MAX)
-                if header.record_count and not self._offsets.put(
-                    payload,
-                    record_count=header.record_count,
-                    base_offset=header.base_offset,
-                    start_offset=self._start_offset,
-                ):
-                    return Noted(at - start, count, True)
+            elif not self._transactions.is_aborted(header) and not self._put(data, at, header):
+                return Noted(at - start, count, True)
             if header.last_offset >= self._start_offset:
                 self._offsets.latest_offset = header.last_offset
             position = at + header.size_bytes
             count += 1
         return Noted(position - start, count, False)
+
+    def _put(self, data: bytes, position: int, header: BatchHeader) -> bool:
+        """Note the keys of a batch; False if they do not all fit."""
+        if not header.record_count or header.last_offset < self._start_offset:
+            return True
+        return self._offsets.put(
+            _payload(data, position, header),
+            record_count=header.record_count,
+            base_offset=header.base_offset,
+            start_offset=self._start_offset,
+        )
 
 
 class BatchFilter:
@@ -177,7 +188,7 @@ class BatchFilter:
             if (is_over and is_past) or not header.record_count:
                 return self._emptied(data, header)
             if is_over and not header.has_delete_horizon:
-                payload = payload_of(data, position, header, size_bytes_max=RECORDS_BYTES_MAX)
+                payload = _payload(data, position, header)
                 keep = bytearray(b"\1") * header.record_count
                 return _rewritten(header, payload, keep, header.record_count, header.max_timestamp, self._horizon_ms)
             return data
@@ -188,7 +199,7 @@ class BatchFilter:
         return self._filtered(data, position, header)
 
     def _filtered(self, data: bytes, position: int, header: BatchHeader) -> Buffer | None:
-        payload = payload_of(data, position, header, size_bytes_max=RECORDS_BYTES_MAX)
+        payload = _payload(data, position, header)
         keep = bytearray(header.record_count)
         has_horizon = header.has_delete_horizon
         count, tombstone_count, least, most = self._offsets.mark(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.storage.transactions import AbortedRange, Marker
-from barnabas.wire.batch import BatchHeader
+from barnabas.wire.batch import TRANSACTIONAL, BatchHeader
 
 
 class CleanedTransactions:
@@ -27,9 +27,9 @@ class CleanedTransactions:
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """A batch of data comes by: whether its records are void."""
-        self._advance(header.last_offset)
-        if not header.is_transactional:
+        if not header.attributes & TRANSACTIONAL:
             return False
+        self._advance(header.last_offset)
         self._seen.add(header.producer_id)
         aborted = self._aborted.get(header.producer_id)
         # Should the marker of an aborted transaction be missing, what its producer wrote later is not void.

@@ -41,24 +41,24 @@ class OffsetMap:
     def __init__(self, *, size_bytes_max: int, seed: bytes) -> None:
         self._size_bytes_max = size_bytes_max
         self._seed = _SEED.unpack(seed)
-        self._table = _Table(max(1, min(SLOTS_FIRST, size_bytes_max // SLOT_BYTES)))
         self.count = 0
+        self._use(_Table(max(1, min(SLOTS_FIRST, size_bytes_max // SLOT_BYTES))))
         self.latest_offset = NO_OFFSET  # up to here every key was put in
 
     @property
     def size_bytes(self) -> int:
         return self._table.slots * SLOT_BYTES
 
-    @property
-    def _can_grow(self) -> bool:
+    def _use(self, table: _Table) -> None:
+        self._table = table
         # While it moves into a table of twice the size both are there, and the bound holds for both.
-        return 3 * self.size_bytes <= self._size_bytes_max
+        self._can_grow = 3 * self.size_bytes <= self._size_bytes_max
+        self._count_max = int(table.slots * (LOAD_TO_GROW if self._can_grow else LOAD_MAX))
 
     def put(self, payload: Buffer, *, record_count: int, base_offset: int, start_offset: int) -> bool:
         """Note the keys of uncompressed records at or above an offset; False if the map is full before the last."""
         while True:
-            load = LOAD_TO_GROW if self._can_grow else LOAD_MAX
-            room = max(0, int(self._table.slots * load) - self.count)
+            room = self._count_max - self.count
             added, is_complete = put_keys(
                 payload, record_count, base_offset, start_offset, self._table.words, room, self._seed
             )
@@ -71,7 +71,7 @@ class OffsetMap:
         larger = _Table(2 * self._table.slots)
         move_slots(self._table.words, larger.words)
         self._table.close()
-        self._table = larger
+        self._use(larger)
 
     def mark(
         self, payload: Buffer, *, base_offset: int, keeps_tombstones: bool, keep: bytearray
