@@ -184,3 +184,26 @@ def test_a_disabled_cleaner_cleans_nothing_and_says_so() -> None:
         found = status(broker, "keyed")
         assert (found.state, found.reason) == ("disabled", "log.cleaner.enable is false")
         assert len(read(broker, "keyed")) == 50
+
+
+def test_group_offsets_survive_the_cleaning_of_their_topic(tmp_path: Path) -> None:
+    def consumer(broker: Broker) -> Consumer:
+        return Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "readers"})
+
+    settings = {**SETTINGS, "offsets.topic.num.partitions": "1", "log.cleaner.min.cleanable.ratio": "0"}
+    with Broker(data_dir=tmp_path, settings=settings) as broker:
+        create(broker, "keyed")
+        member = consumer(broker)
+        for offset in range(40):
+            member.commit(offsets=[TopicPartition("keyed", 0, offset)], asynchronous=False)
+        member.close()
+        log = broker.node.services.store.logs[ids.TopicPartition("__consumer_offsets", 0)]
+        size_bytes = log.size_bytes
+        roll(broker, "__consumer_offsets")
+        wait_for(broker, "__consumer_offsets", "clean")
+        assert log.size_bytes < size_bytes / 10
+    with Broker(data_dir=tmp_path, settings=settings) as broker:
+        member = consumer(broker)
+        found = member.committed([TopicPartition("keyed", 0)], timeout=SECONDS_MAX)
+        assert found[0].offset == 39
+        member.close()
