@@ -648,6 +648,13 @@ def test_everybody_may_do_everything_to_what_no_rule_is_about_if_the_broker_says
         assert talk.produce("free", batch(b"x")).error_code == errors.TOPIC_AUTHORIZATION_FAILED.code
 
 
+def test_a_right_to_the_cluster_does_not_let_a_consumer_read(alice: Talk, grant: Granted) -> None:
+    grant(May.CLUSTER_ACTION, C)
+    (topic,) = alice.ask(fetch_request(TOPIC), 12).responses
+    assert [row.error_code for row in topic.partitions] == [errors.TOPIC_AUTHORIZATION_FAILED.code]
+    assert not topic.partitions[0].records
+
+
 def test_rules_survive_a_restart(tmp_path: Path) -> None:
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -1,6 +1,7 @@
 """Who may read a partition by Fetch: asked for every partition of a session, since sessions outlive rules.
 
-The other APIs are in ``authorize``; this is apart because a fetch names most of what it wants only once.
+The other APIs are in ``authorize``; this is apart because a fetch names most of what it wants only once. Only consumers
+are asked here: a follower needs a right to the cluster, checked there, which is worth nothing to a consumer.
 """
 
 from __future__ import annotations
@@ -21,5 +22,5 @@ def check_read(request: Request, asker: Asker, wanted: Wanted) -> None:
         if topic is None:
             return  # an id that nobody has: there is nothing to hide
         name = topic.name
-    if not asker.may(Operation.READ, ResourceType.TOPIC, name) and not asker.may_cluster(Operation.CLUSTER_ACTION):
+    if not asker.may(Operation.READ, ResourceType.TOPIC, name):
         raise ApiError(errors.TOPIC_AUTHORIZATION_FAILED)

@@ -95,7 +95,7 @@ class _Fetch:
 
     def _find(self, wanted: Wanted) -> Partition:
         replicas = self._request.broker.replicas
-        if self._request.asker is not None:
+        if self._request.asker is not None and self._replica_id == CONSUMER:
             check_read(self._request, self._request.asker, wanted)
         if self._request.version >= TOPIC_IDS_SINCE:
             partition = replicas.leader_by_id(wanted.topic_id, wanted.index)
