@@ -41,7 +41,7 @@ GROWTH_KIB_MAX = 50 * 1024
 TOPIC = "fuzz"
 NULL = object()  # where a field may be null and is not by itself
 TEXTS = [TOPIC, TOPIC, TOPIC, "../x", "", "a" * 300, "__consumer_offsets", "1", "\x00"]
-NUMBERS = [0, 0, 0, 1, 2, -1, -2, 127, 1000]
+NUMBERS = [0, 0, 0, 1, 2, -1, -2, 20]
 INTERESTING = [b"\x00", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xff\x0f"]
 # What a broker may be asked for in earnest and would then have for ever: topics, partitions, files.
 HARMLESS = {
