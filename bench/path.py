@@ -136,4 +136,3 @@ def print_path() -> None:
         loop.run_until_complete(asyncio.wait_for(run(), 300))
     finally:
         loop.close()
-
