@@ -12,6 +12,7 @@ import random
 from typing import Self
 
 CHUNK_BYTES = 4096
+Way = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class CuttingProxy:
@@ -37,27 +38,32 @@ class CuttingProxy:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await asyncio.sleep(0)  # transports that were aborted close in the loop's next turn
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(OSError, asyncio.CancelledError):
-            far_reader, far_writer = await asyncio.open_connection(*self.target)
-            budget = [self._random.randint(*self._limits)]
-            ways = [
-                asyncio.ensure_future(self._carry(reader, far_writer, budget)),
-                asyncio.ensure_future(self._carry(far_reader, writer, budget)),
-            ]
-            try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for way in ways:
-                    way.cancel()
-                await asyncio.wait(ways)
-                far_writer.transport.abort()
-                writer.transport.abort()
+        budget = [self._random.randint(*self._limits)]
+        try:
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                far_reader, far_writer = await asyncio.open_connection(*self.target)
+                try:
+                    await self._carry_both((reader, far_writer), (far_reader, writer), budget)
+                finally:
+                    far_writer.transport.abort()
+        finally:
+            writer.transport.abort()
+
+    async def _carry_both(self, there: Way, back: Way, budget: list[int]) -> None:
+        tasks = [asyncio.ensure_future(self._carry(*way, budget)) for way in (there, back)]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, budget: list[int]) -> None:
         with contextlib.suppress(OSError):
