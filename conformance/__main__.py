@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
             for outcome in _outcomes(BROKERS[options.peer], leg):
                 outcomes.append(outcome)
                 print(f"{outcome.verdict:8}{outcome.seconds:7.1f} s  {outcome.test}  {outcome.reason}", flush=True)
-                verdicts.save_run(suite, options.peer, outcomes)
+                verdicts.save_run(suite, options.peer, [outcome])
         passed = sum(outcome.verdict is Verdict.PASS for outcome in outcomes)
         print(f"{suite} on {options.peer}: {passed} of {len(outcomes)} pass", flush=True)
         lost += verdicts.losses(verdicts.read(suite), options.peer, outcomes)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.cache import cache_directory
+from tools.cache import cache_directory, locked
 
 from conformance.outcome import Outcome, Verdict
 
@@ -101,11 +101,15 @@ def _failing(row: Row) -> set[Verdict]:
 
 
 def save_run(suite: str, peer: str, outcomes: Iterable[Outcome]) -> Path:
-    """Keeps a run in the cache: what `check` and `record` look at. Tests that were not run keep their last outcome."""
-    known = {outcome.test: outcome for outcome in load_run(suite, peer)}
-    known.update({outcome.test: outcome for outcome in outcomes})
+    """Keeps outcomes in the cache: what `check` and `record` look at. Tests that were not run keep their last one.
+
+    Give it only what is new: two runs at once share the file, and old news would undo the other's newer.
+    """
     path = _run_path(suite, peer)
-    with path.open("w", newline="") as file:
+    with locked("conformance"), path.open("a+", newline="") as file:
+        known = {outcome.test: outcome for outcome in load_run(suite, peer)}
+        known.update({outcome.test: outcome for outcome in outcomes})
+        file.truncate(0)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_RUN_COLUMNS)
         writer.writerows(

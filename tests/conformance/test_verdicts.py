@@ -56,6 +56,15 @@ def test_a_list_reads_as_it_was_written(tmp_path: Path, monkeypatch: pytest.Monk
     assert verdicts.read("suite") == rows
 
 
+def test_a_run_does_not_undo_what_a_later_one_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    verdicts.save_run("suite", "kafka", [Outcome("one", Verdict.FAIL)])
+    verdicts.save_run("suite", "kafka", [Outcome("one", Verdict.PASS)])
+    verdicts.save_run("suite", "kafka", [Outcome("two", Verdict.FAIL, "still in the first run")])
+    found = {outcome.test: outcome.verdict for outcome in verdicts.load_run("suite", "kafka")}
+    assert found == {"one": Verdict.PASS, "two": Verdict.FAIL}
+
+
 @pytest.mark.parametrize("path", sorted(verdicts.DIRECTORY.glob("*.csv")), ids=lambda path: path.stem)
 def test_what_does_not_pass_says_why(path: Path) -> None:
     for row in verdicts.read(path.stem).values():
