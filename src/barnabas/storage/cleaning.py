@@ -116,10 +116,14 @@ class Cleaning:
     async def _rewrite(self, offsets: OffsetMap, aborted: list[AbortedRange]) -> None:
         target, round_ = self._log, self._round
         now_ms = self._world.clock.wall_ms()
+        # A batch may go because its producer has written a later one: which must not be lost after it.
+        last_of_producers = last_batches(target.producers.by_id.values())
+        if last_of_producers:
+            await target.flush()
         batch_filter = BatchFilter(
             offsets,
             aborted,
-            last_batches(target.producers.by_id.values()),
+            last_of_producers,
             now_ms=now_ms,
             delete_retention_ms=target.settings.delete_retention_ms,
         )

@@ -595,3 +595,19 @@ def test_a_file_that_somebody_took_away_is_named() -> None:
         assert bench.status()[:2] == ("failed", f"{path} is missing")
 
     run(scene)
+
+
+def test_a_producers_batch_goes_only_when_its_next_one_is_durable() -> None:
+    async def scene(bench: Bench) -> None:
+        log = await bench.log()
+        producer = {"producer_id": 5, "producer_epoch": 0}
+        bench.append(log, b"0", **producer, base_sequence=0)
+        bench.append(log, b"0", **producer, base_sequence=1)
+        bench.fill(log, 10)
+        bench.append(log, b"0", **producer, base_sequence=2)
+        assert log.recovery_point < log.end_offset
+        assert await bench.cleaner.clean_dirtiest()
+        assert 1 not in bench.offsets(log)
+        assert log.recovery_point == log.end_offset
+
+    run(scene)
