@@ -397,3 +397,21 @@ def anonymous_kib(process: int | str = "self") -> int:
         if line.startswith("RssAnon"):
             return int(line.split()[1])
     raise RuntimeError("no RssAnon")
+
+
+def test_a_produce_to_countless_partitions_is_refused_without_an_answer_of_its_size() -> None:
+    from barnabas.broker.handlers.produce import PARTITIONS_MAX
+    from barnabas.testing import Broker
+
+    partition = bytes(4) + b"\x00\x00"  # index, null records, no tags
+    count = PARTITIONS_MAX + 1
+    size = (count + 1).to_bytes(3, "little")
+    varint = bytes([size[0] & 0x7F | 0x80, (count + 1) >> 7 & 0x7F | 0x80, (count + 1) >> 14])
+    body = b"\x00\xff\xff" + bytes(4) + b"\x02\x02t" + varint + partition * count + b"\x00\x00"
+    header = b"\x00\x00\x00\x09" + bytes(4) + b"\xff\xff" + b"\x00"
+    frame = len(header + body).to_bytes(4, "big") + header + body
+    with Broker() as broker:
+        host, _, port = broker.bootstrap_servers.partition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(frame)
+            assert connection.recv(1) == b""

@@ -58,7 +58,10 @@ class LogReader:
             limit = limit_at if limit_at >= 0 else limit
         size_bytes = available = limit - position
         if size_bytes > size_bytes_max:
-            first_bytes = min(segment.batch_size(position), available) if at_least_one else 0
+            first_bytes = min(segment.batch_size(position), available)
+            if size_bytes_max < first_bytes and not at_least_one:
+                # A batch that is cut is of no use to anybody; clients take a lone one for a batch above their limit.
+                return LogRead(None, offset)
             size_bytes = max(size_bytes_max, first_bytes)
         if size_bytes <= 0:
             return LogRead(None, offset)

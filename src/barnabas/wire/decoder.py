@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import Uuid
@@ -21,6 +21,8 @@ from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, Reco
 from barnabas.wire.source import Source
 
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
+
+STRUCTS_MAX: Final = 1_000_000  # in one message: more than the metadata of any cluster we know of
 
 
 def compile_decoder(cls: Any, version: int, *, flexible: bool) -> Decoder:
@@ -62,6 +64,10 @@ def raise_count(name: str, count: int) -> None:
     raise Malformed(f"{name} cannot hold {count} elements in the bytes that are left")
 
 
+def raise_many(name: str) -> None:
+    raise Malformed(f"{name} takes the message beyond {STRUCTS_MAX} structs")
+
+
 def raise_tag(name: str) -> None:
     raise Malformed(f"the tagged field {name} does not have the size it says")
 
@@ -93,6 +99,7 @@ class _DecoderWriter:
             raise_null=raise_null,
             raise_short=raise_short,
             raise_count=raise_count,
+            raise_many=raise_many,
             raise_tag=raise_tag,
         )
         self.lead: _Lead | None = None  # what the pending run begins with, if its length is only known at run time
@@ -103,6 +110,7 @@ class _DecoderWriter:
     def compile(self, cls: Any) -> Decoder:
         source = self.source
         with source.block("def decode(view, p):"):
+            source.line("made = 0")
             self.struct(cls, "o")
             if not self.flexible:
                 with source.block("if p > len(view):"):
@@ -238,6 +246,11 @@ class _DecoderWriter:
         # Up to 127 elements are not worth a check: the first one that is missing ends the loop.
         with source.block(f"if {length} > 127 and ({length} - {int(self.flexible)}) * {minimum} > len(view) - p:"):
             source.line(f"raise_count({field.name!r}, {length})")
+        if isinstance(element, Nested):
+            # Small structs cost far more memory and time than their bytes, so a message may not hold any number.
+            source.line(f"made += {length}")
+            with source.block(f"if made > {STRUCTS_MAX}:"):
+                source.line(f"raise_many({field.name!r})")
         with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
             self.elements(element, field, place, f"1, {length}" if self.flexible else length)
         with source.block("else:"):

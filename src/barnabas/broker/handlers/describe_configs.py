@@ -43,7 +43,7 @@ def handle(request: Request, message: DescribeConfigsRequest) -> DescribeConfigs
 
 def _describe(request: Request, resource: DescribeConfigsRequest.DescribeConfigsResource) -> Iterable[Described]:
     broker, name, keys = request.broker, resource.resource_name, resource.configuration_keys
-    names = None if keys is None else set(keys)
+    names = set(keys) if keys else None  # no keys, or an empty list of them: all settings
     if resource.resource_type == ResourceType.TOPIC:
         if reason_invalid(name):
             raise ApiError(errors.INVALID_TOPIC_EXCEPTION, reason_invalid(name))

@@ -36,11 +36,14 @@ ACKS: Final = (ACKS_ALL, ACKS_NONE, 1)
 TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
 TOPIC_IDS_SINCE: Final = 13
 LEADER_HINT_SINCE: Final = 10
+PARTITIONS_MAX: Final = 20_000  # of one request: more batches than fit into a client's largest by default
 
 
 def handle(
     request: Request, message: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
+    if sum(len(topic.partition_data) for topic in message.topic_data) > PARTITIONS_MAX:
+        raise Malformed(f"a produce to more than {PARTITIONS_MAX} partitions at once")
     for topic in message.topic_data:
         for data in topic.partition_data:
             if data.records is not None and needs_worker(data.records):
