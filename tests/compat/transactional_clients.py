@@ -70,6 +70,8 @@ class Confluent(Session):
                 "transaction.timeout.ms": timeout_ms,
                 "linger.ms": 0,
                 "log_level": 0,
+                # Without somebody to tell, a fatal error is raised out of whatever call comes next, mangled.
+                "error_cb": lambda _: None,
             }
         )
 

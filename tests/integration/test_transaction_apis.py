@@ -416,6 +416,18 @@ def test_a_production_broker_that_stands_alone_has_no_transactions() -> None:
         assert talk.ask(request).error_code == code(errors.NOT_COORDINATOR)
 
 
+def test_offsets_may_be_announced_before_anybody_has_asked_for_the_groups_coordinator() -> None:
+    with Broker() as broker, Talk(broker.bootstrap_servers) as talk:
+        producer = Transactional(talk, "id")
+        assert producer.init() == 0
+        request = AddOffsetsToTxnRequest(
+            transactional_id="id", producer_id=producer.id, producer_epoch=producer.epoch, group_id="g"
+        )
+        assert talk.ask(request).error_code == 0
+        assert [topic.topic for topic in producer.describe().topics] == [OFFSETS_TOPIC]
+        assert producer.end(version=4).error_code == 0
+
+
 def test_time_outs_and_expiry_are_looked_for_as_often_as_the_settings_say() -> None:
     settings = {
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",

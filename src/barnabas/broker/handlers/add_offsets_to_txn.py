@@ -15,7 +15,6 @@ from barnabas.coordinator.effects import ProducerIdEpoch
 from barnabas.coordinator.partitioning import partition_of
 from barnabas.coordinator.transaction_requests import AddPartitions
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
 from barnabas.model.ids import OFFSETS_TOPIC, TopicPartition
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -24,9 +23,9 @@ FENCED_SINCE: Final = 2
 
 async def handle(request: Request, message: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     topic = request.broker.image.topics.by_name.get(OFFSETS_TOPIC)
-    if topic is None:
-        raise ApiError(errors.COORDINATOR_NOT_AVAILABLE)  # whoever commits offsets has asked for their coordinator
-    partition = TopicPartition(OFFSETS_TOPIC, partition_of(message.group_id, len(topic.partitions)))
+    # Some clients look for the group's coordinator only afterwards, and with that the topic is made.
+    count = request.broker.settings.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+    partition = TopicPartition(OFFSETS_TOPIC, partition_of(message.group_id, count))
     outcome = await request.broker.transactions.add_partitions(
         AddPartitions(
             transactional_id=message.transactional_id,
