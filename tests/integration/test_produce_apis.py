@@ -13,6 +13,7 @@ from barnabas.testing import Broker
 from barnabas.wire.batch import seal
 from barnabas.wire.compression import Codec
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records import encode_batch
@@ -282,3 +283,13 @@ def test_a_silent_producer_is_forgotten() -> None:
         broker.clock.advance("1h")
         topics = [DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])]
         assert talk.ask(DescribeProducersRequest(topics=topics)).topics[0].partitions[0].active_producers == []
+
+
+# --- internal topics --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_clients_do_not_write_to_the_topics_of_coordinators(talk: Talk, topic: str) -> None:
+    talk.ask(FindCoordinatorRequest(key_type=int(topic == "__transaction_state"), coordinator_keys=["any"]), 4)
+    keyed = bytes(encode_batch([(0, b"key", b"value", ())]))
+    assert talk.produce(topic, keyed).error_code == errors.INVALID_TOPIC_EXCEPTION.code

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from barnabas.metadata.image import PartitionImage
+from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
@@ -27,6 +28,7 @@ class Partition:
         self.log = log
         self.id: TopicPartition = log.partition
         self.topic_id = topic_id
+        self.is_internal = is_internal(log.partition.topic)  # written by coordinators, not by clients
         self.acknowledgements = Acknowledgements()
         self.readers = Readers()
         self.is_leader = False

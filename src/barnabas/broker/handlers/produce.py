@@ -36,6 +36,7 @@ ACKS: Final = (ACKS_ALL, ACKS_NONE, 1)
 TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
 TOPIC_IDS_SINCE: Final = 13
 LEADER_HINT_SINCE: Final = 10
+ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
 PARTITIONS_MAX: Final = 20_000  # of one request: more batches than fit into a client's largest by default
 
 
@@ -147,8 +148,12 @@ def _append_all(
 def _partition(request: Request, topic: ProduceRequest.TopicProduceData, index: int) -> Partition:
     replicas = request.broker.replicas
     if request.version >= TOPIC_IDS_SINCE:
-        return replicas.leader_by_id(topic.topic_id, index)
-    return replicas.leader(topic.name, index)
+        partition = replicas.leader_by_id(topic.topic_id, index)
+    else:
+        partition = replicas.leader(topic.name, index)
+    if partition.is_internal and request.header.client_id != ADMIN_CLIENT:
+        raise ApiError(errors.INVALID_TOPIC_EXCEPTION, f"clients do not write to {partition.id.topic}")
+    return partition
 
 
 def _fail(

@@ -71,7 +71,7 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         partition = replicas.by_id.get((topic.tobytes(), index))  # type: ignore[arg-type]
     else:
         partition = replicas.by_name.get((topic[1:].tobytes().decode(errors="replace"), index))
-    if partition is None or partition.rules.uses_append_time or needs_worker(records):
+    if partition is None or partition.is_internal or partition.rules.uses_append_time or needs_worker(records):
         return None
     now_ms = broker.world.clock.wall_ms()
     try:
