@@ -151,6 +151,8 @@ class KafkaPythonMember(Member):
             partition_assignment_strategy=[RangePartitionAssignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            # A leader that has not heard of a new topic yet assigns none of it; this is how soon it looks again.
+            metadata_max_age_ms=1000,
         )
         consumer.subscribe([self.topic], listener=Listener())
         try:
