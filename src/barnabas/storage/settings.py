@@ -35,6 +35,10 @@ def _throttled_replicas_problem(value: Any) -> str | None:
     return None
 
 
+def _not_offered(value: Any) -> str | None:
+    return "this is not offered, so it can only be false" if value else None
+
+
 def _long(name: str, default: int, doc: str, *synonyms: str, minimum: int | None = None) -> Setting:
     return _topic(name, Kind.LONG, default, doc, *synonyms, minimum=minimum)
 
@@ -220,12 +224,31 @@ TOPIC_SETTINGS: Final = SettingTable(
             "preallocate",
             Kind.BOOLEAN,
             False,
-            "Accepted as Kafka's; segments grow as they are written.",
+            "Not offered: segments grow as they are written.",
             "log.preallocate",
+            check=_not_offered,
         ),
-        _topic("remote.log.copy.disable", Kind.BOOLEAN, False, "Stop copying segments of a tiered topic."),
-        _topic("remote.log.delete.on.disable", Kind.BOOLEAN, False, "Delete tiered data when tiering is switched off."),
-        _topic("remote.storage.enable", Kind.BOOLEAN, False, "Whether segments are copied to tiered storage."),
+        _topic(
+            "remote.log.copy.disable",
+            Kind.BOOLEAN,
+            False,
+            "Stop copying segments of a tiered topic. Not offered.",
+            check=_not_offered,
+        ),
+        _topic(
+            "remote.log.delete.on.disable",
+            Kind.BOOLEAN,
+            False,
+            "Delete tiered data when tiering is switched off. Not offered.",
+            check=_not_offered,
+        ),
+        _topic(
+            "remote.storage.enable",
+            Kind.BOOLEAN,
+            False,
+            "Whether segments are copied to tiered storage. Not offered.",
+            check=_not_offered,
+        ),
         _long(
             "retention.bytes",
             -1,

@@ -63,3 +63,10 @@ def test_a_wrong_value_is_refused(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "*", "none", "0:1,1:2"])
 def test_throttled_replicas_are_pairs_or_all_or_none(text: str) -> None:
     TOPIC_SETTINGS["follower.replication.throttled.replicas"].parse(text)
+
+
+@pytest.mark.parametrize("name", ["preallocate", "remote.storage.enable", "remote.log.copy.disable"])
+def test_what_is_not_offered_cannot_be_switched_on(name: str) -> None:
+    assert TOPIC_SETTINGS[name].parse("false") is False
+    with pytest.raises(InvalidSetting, match="not offered"):
+        TOPIC_SETTINGS[name].parse("true")
