@@ -80,9 +80,12 @@ class Confluent(Session):
 
         try:
             call(*arguments)
-        except KafkaException as error:
-            if error.args[0].name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"):
-                raise Fenced(str(error)) from error
+        except (KafkaException, SystemError) as error:
+            # A fatal error may come while a callback runs; then the interpreter finds it set and wraps it.
+            cause = error if isinstance(error, KafkaException) else error.__cause__ or error.__context__
+            fenced = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+            if isinstance(cause, KafkaException) and cause.args[0].name() in fenced:
+                raise Fenced(str(cause)) from error
             raise
 
     def init(self) -> None:
