@@ -77,7 +77,6 @@ def _run(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
 async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     loop = asyncio.get_running_loop()
     world = real_world()
-    started_ms = world.clock.monotonic_ms()
     node = Node(world, settings)
     stop = asyncio.Event()
 
@@ -89,7 +88,7 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     await node.start()
-    _announce(node, seconds=(world.clock.monotonic_ms() - started_ms) / 1000, is_ephemeral=is_ephemeral)
+    _announce(node, is_ephemeral=is_ephemeral)
     waiters = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(node.failed.wait())]
     await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
     for waiter in waiters:
@@ -103,7 +102,7 @@ def _die() -> NoReturn:
     raise SystemExit(INTERRUPTED)
 
 
-def _announce(node: Node, *, seconds: float, is_ephemeral: bool) -> None:
+def _announce(node: Node, *, is_ephemeral: bool) -> None:
     """Every endpoint, where the data is, and what to try; for scripts one line that starts with READY."""
     if not sys.stdout.isatty():
         print(f"READY {node.bootstrap_servers}", flush=True)
@@ -112,7 +111,7 @@ def _announce(node: Node, *, seconds: float, is_ephemeral: bool) -> None:
     kept = "gone when it stops" if is_ephemeral else "durable"
     directories = ", ".join(node.settings.log_dirs)
     print(
-        f"barnabas is ready ({seconds:.2f} s)\n"
+        f"barnabas is ready\n"
         f"  KAFKA  {node.bootstrap_servers}\n"
         f"  DATA   {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}\n"
         f"  try    barnabas topic create hello -p 3{address}\n"
