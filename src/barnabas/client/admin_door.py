@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
+from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.message import Message
 
 R = TypeVar("R", bound=Message)

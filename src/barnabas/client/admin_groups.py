@@ -12,10 +12,10 @@ from barnabas.client.admin_door import AdminDoor, problem
 from barnabas.client.commits import NAMED_VERSION_MAX, NO_EPOCH, Commits, GroupMetadata, OffsetAndMetadata
 from barnabas.client.coordinators import Coordinator, KeyKind
 from barnabas.client.group_protocol import by_topic
-from barnabas.client.versions import Shaped
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed, error_of
 from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.transport.versions import Shaped
 from barnabas.wire.message import Message, decode
 from barnabas.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
-from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
 from barnabas.model.ids import TopicPartition
+from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from barnabas.client.backoff import Backoff
 from barnabas.client.connections import Connection, retrieved
 from barnabas.client.errors import ClusterUnreachable, TimedOut
 from barnabas.client.metadata import ClusterMetadata, TopicMetadata
 from barnabas.client.settings import Settings, address_of
-from barnabas.client.versions import NO_LIMIT, Shaped
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.model.ids import NO_BROKER, TopicPartition
+from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import PeerGone
+from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.message import Message
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.coordinators import Coordinator
 from barnabas.client.group_protocol import NO_GENERATION, by_topic
-from barnabas.client.versions import Shaped
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError, error_of
 from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.transport.versions import Shaped
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 

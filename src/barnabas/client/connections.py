@@ -10,24 +10,19 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from barnabas import __version__
-from barnabas.client.backoff import Backoff
 from barnabas.client.errors import TimedOut
 from barnabas.client.settings import Settings
-from barnabas.client.versions import NO_LIMIT, ApiRanges, Shaped, fallback_version
-from barnabas.model import errors
-from barnabas.model.errors import ApiError, BarnabasError, error_of
+from barnabas.model.errors import BarnabasError
+from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
+from barnabas.transport.versions import NO_LIMIT, ApiRanges, Shaped, agree
 from barnabas.wire.message import Message
-from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 R = TypeVar("R", bound=Message)
 
-SOFTWARE_NAME: Final = "barnabas"
-NEGOTIATIONS_MAX: Final = 2
 CLOSE_SECONDS_MAX: Final = 1.0
 
 
@@ -149,7 +144,7 @@ class Connection:
                     ssl=_tls(settings) if settings.has_tls else None,
                 )
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
-                self.ranges = await _agree(channel)
+                self.ranges = await agree(channel)
                 if settings.has_sasl:
                     await _sign_in(channel, settings, self._chance)
         except TimeoutError:
@@ -181,21 +176,6 @@ async def _sign_in(channel: Channel, settings: Settings, chance: Callable[[int],
     from barnabas.client.sign_in import sign_in
 
     await sign_in(channel, settings, chance)
-
-
-async def _agree(channel: Channel) -> ApiRanges:
-    """Ask for the broker's versions with our newest; one that does not know it says what it knows (KIP-511)."""
-    version = ApiVersionsRequest.versions[-1]
-    for _ in range(NEGOTIATIONS_MAX):
-        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
-        answer = await channel.send(request, version)
-        assert isinstance(answer, ApiVersionsResponse)
-        if answer.error_code == errors.NONE.code:
-            return ApiRanges.of(answer)
-        if answer.error_code != errors.UNSUPPORTED_VERSION.code:
-            raise ApiError(error_of(answer.error_code), f"{channel.host}:{channel.port} refused to talk to us.")
-        version = fallback_version(answer)
-    raise ApiError(errors.UNSUPPORTED_VERSION, f"{channel.host}:{channel.port} refused to say what it speaks.")
 
 
 def retrieved(task: asyncio.Task[Any]) -> None:

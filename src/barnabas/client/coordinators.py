@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import TimedOut
-from barnabas.client.versions import NO_LIMIT, Shaped
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
 from barnabas.transport.channel import PeerGone
+from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.message import Message
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 

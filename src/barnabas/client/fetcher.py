@@ -17,10 +17,10 @@ from barnabas.client.errors import OffsetGone, RecordTooLarge
 from barnabas.client.fetch_session import FetchSession, Plan, Wanted
 from barnabas.client.isolation import Visibility
 from barnabas.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, resolve
-from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed, error_of
 from barnabas.model.ids import ZERO_UUID, TopicPartition
+from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.batch import iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 

@@ -19,9 +19,9 @@ from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import NoGroup
 from barnabas.client.membership import Membership, Outcome, Phase
-from barnabas.client.versions import Shaped
 from barnabas.model.errors import BarnabasError, WireError, error_of
 from barnabas.model.ids import TopicPartition
+from barnabas.transport.versions import Shaped
 from barnabas.wire.messages.heartbeat import HeartbeatResponse
 from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse

@@ -16,11 +16,11 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import TimedOut, TransactionAborted
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.transactions import VERSION_1_PRODUCE_MAX, Transactions
-from barnabas.client.versions import NO_LIMIT
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.model.ids import NO_OFFSET, ZERO_UUID, TopicPartition, Uuid
 from barnabas.transport.channel import PeerGone, Unreachable
+from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.compression import Codec
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse

@@ -1,6 +1,6 @@
 """Which version of each API a broker and we both speak: the result of the ApiVersions exchange.
 
-Pure. ``connections.py`` performs the exchange and asks here before every request.
+Clients' connections and the links between nodes begin with :func:`agree` and ask here before every request.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from barnabas import __version__
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, error_of
+from barnabas.transport.channel import Channel
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 NO_LIMIT: Final = 2**15 - 1
+SOFTWARE_NAME: Final = "barnabas"
+NEGOTIATIONS_MAX: Final = 2
 
 
 class Shaped(NamedTuple):
@@ -63,3 +67,18 @@ def fallback_version(response: ApiVersionsResponse) -> int:
         if entry.api_key == ApiKey.API_VERSIONS:
             return max(0, min(entry.max_version, ApiVersionsRequest.versions[-1] - 1))
     return 0
+
+
+async def agree(channel: Channel) -> ApiRanges:
+    """Ask for the broker's versions with our newest; one that does not know it says what it knows (KIP-511)."""
+    version = ApiVersionsRequest.versions[-1]
+    for _ in range(NEGOTIATIONS_MAX):
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+        answer = await channel.send(request, version)
+        assert isinstance(answer, ApiVersionsResponse)
+        if answer.error_code == errors.NONE.code:
+            return ApiRanges.of(answer)
+        if answer.error_code != errors.UNSUPPORTED_VERSION.code:
+            raise ApiError(error_of(answer.error_code), f"{channel.host}:{channel.port} refused to talk to us.")
+        version = fallback_version(answer)
+    raise ApiError(errors.UNSUPPORTED_VERSION, f"{channel.host}:{channel.port} refused to say what it speaks.")

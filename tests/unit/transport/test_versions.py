@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.versions import ApiRanges, fallback_version
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.transport.versions import ApiRanges, fallback_version
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.produce import ProduceRequest
 

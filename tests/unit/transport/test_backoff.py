@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from barnabas.client.backoff import JITTER_PERCENT, Backoff
+from barnabas.transport.backoff import JITTER_PERCENT, Backoff
 
 
 def no_chance(limit: int) -> int:

@@ -1,0 +1,60 @@
+"""How whoever dials proves who it is on a fresh connection: PLAIN or SCRAM, after TLS and before the first request.
+
+Clients and the links between brokers share it. Where sessions end, the listener hangs up and the next connection signs
+in anew. The other side of the exchange is the broker's ``sign_in``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, error_of
+from barnabas.security.exchange import SignInFailed
+from barnabas.security.scram import MECHANISMS, NONCE_BYTES, ScramClient
+from barnabas.transport.channel import Channel
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+HANDSHAKE_VERSION: Final = 1
+STEP_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+async def sign_in(channel: Channel, credentials: Credentials, chance: Callable[[int], int]) -> None:
+    """ApiError if the listener does not let us in. ``chance`` gives a number below its argument."""
+    mechanism = credentials.mechanism
+    offered = await channel.send(SaslHandshakeRequest(mechanism=mechanism), HANDSHAKE_VERSION)
+    assert isinstance(offered, SaslHandshakeResponse)
+    if offered.error_code != errors.NONE.code:
+        names = ", ".join(offered.mechanisms) or "no way of signing in"
+        raise ApiError(error_of(offered.error_code), f"{channel.host}:{channel.port} offers {names}, not {mechanism}.")
+    if mechanism not in MECHANISMS:
+        await _step(channel, f"\0{credentials.username}\0{credentials.password}".encode())
+        return
+    nonce = bytes(chance(256) for _ in range(NONCE_BYTES))
+    client = ScramClient(MECHANISMS[mechanism], credentials.username, credentials.password, nonce=nonce)
+    try:
+        challenge = await _step(channel, client.first())
+        proof = await asyncio.to_thread(client.final, challenge)  # slow by design
+        client.check(await _step(channel, proof))
+    except SignInFailed as error:
+        raise ApiError(errors.SASL_AUTHENTICATION_FAILED, f"{channel.host}:{channel.port}: {error}.") from error
+
+
+async def _step(channel: Channel, token: bytes) -> bytes:
+    answer = await channel.send(SaslAuthenticateRequest(auth_bytes=token), STEP_VERSION)
+    assert isinstance(answer, SaslAuthenticateResponse)
+    if answer.error_code != errors.NONE.code:
+        reason = answer.error_message or error_of(answer.error_code).text
+        raise ApiError(error_of(answer.error_code), f"{channel.host}:{channel.port}: {reason}")
+    return bytes(answer.auth_bytes)
