@@ -13,7 +13,7 @@ from talk import Talk, batch
 
 from barnabas.testing import Broker
 
-LINE = re.compile(r'[a-z_][a-z0-9_]*(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? -?[0-9]+')
+LINE = re.compile(r'[a-z_][a-z0-9_]*(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? -?[0-9]+(\.[0-9]+)?')
 # Of the dashboards of Strimzi and of kafka_exporter.
 NAMES = (
     "kafka_brokers",

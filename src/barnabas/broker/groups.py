@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from barnabas.broker.group_lag import GroupLags
 from barnabas.broker.settings import BrokerSettings
 from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer_step import KnownTopics
@@ -46,6 +47,7 @@ class Groups:
                 lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
             ),
         )
+        self.lags = GroupLags(self.runtime, replicas, world.clock)
         self._forget_images = replicas.on_image_in_force(self._on_image)
 
     async def stop(self) -> None:

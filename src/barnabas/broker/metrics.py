@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.broker.group_metrics import of_groups
 from barnabas.broker.services import Services
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.transport.listener import Listener
@@ -21,7 +22,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Sample(NamedTuple):
-    value: int
+    value: int | float
     labels: Labels = ()
 
 
@@ -33,7 +34,11 @@ class Family(NamedTuple):
 
 def exposition(broker: Services, listeners: Sequence[Listener]) -> Iterator[str]:
     """The page, piece by piece."""
-    for family in (*_of_broker(broker, listeners), *_of_partitions(broker), *_of_logs(broker)):
+    groups = (
+        Family(name, doc, (Sample(*sample) for sample in samples))
+        for name, doc, samples in of_groups(broker.groups.lags)
+    )
+    for family in (*_of_broker(broker, listeners), *_of_partitions(broker), *_of_logs(broker), *groups):
         yield f"# HELP {family.name} {family.doc}\n# TYPE {family.name} gauge\n"
         for value, labels in family.samples:
             text = ",".join(f'{name}="{label.translate(_ESCAPES)}"' for name, label in labels)

@@ -6,7 +6,7 @@ Classic groups are in ``classic_*``, offsets in ``offset*``; groups of the consu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from typing import Any, Final, Protocol
 
 from barnabas.coordinator.classic_group import ClassicGroup, GroupState
@@ -51,6 +51,9 @@ class ModernGroup(Protocol):
     """A group of a newer protocol, as far as offsets, lists and deletion need to know it."""
 
     group_id: str
+
+    @property
+    def members(self) -> Sized: ...
 
     @property
     def is_empty(self) -> bool: ...

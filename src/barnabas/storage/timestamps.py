@@ -1,16 +1,18 @@
-"""Finding offsets by time: the first record at or after a moment, and the youngest record of all.
+"""Finding offsets by time: the first record at or after a moment, and the youngest record of all; and times by offset.
 
-Both read headers first and unpack at most the batch that holds the answer. What of the log a client may see of it is
+All read headers first and unpack at most the batch that holds the answer. What of the log a client may see of it is
 decided where the request is answered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.storage.segment import Segment
 from barnabas.wire.records import decode_batch
+
+BATCHES_LOOKED_AT_MAX: Final = 100  # of which none holds a record: empty ones, and the ends of transactions
 
 
 class TimestampedOffset(NamedTuple):
@@ -54,4 +56,28 @@ def offset_of_max_timestamp(segments: Sequence[Segment]) -> TimestampedOffset | 
             for record in decode_batch(segment.read_batch(position, header.size_bytes)):
                 if record.timestamp == header.max_timestamp:
                     return TimestampedOffset(record.offset, record.timestamp, header.leader_epoch)
+    return None
+
+
+def time_of_record(segments: Sequence[Segment], offset: int) -> int | None:
+    """The time of the first record at or after an offset, where ``segments`` begin; None if there is none near it.
+
+    The ends of transactions are no records that anybody reads.
+    """
+    looked_at = 0
+    for segment in segments:
+        found = segment.locate(offset)
+        if found is None:
+            continue
+        for position, header in segment.headers(found[0]):
+            if looked_at >= BATCHES_LOOKED_AT_MAX:
+                return None
+            looked_at += 1
+            if header.is_control or not header.record_count or header.last_offset < offset:
+                continue
+            if header.uses_append_time:
+                return header.max_timestamp
+            for record in decode_batch(segment.read_batch(position, header.size_bytes)):
+                if record.offset >= offset:
+                    return record.timestamp
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.storage.settings import TopicSettings
+from barnabas.storage.timestamps import time_of_record
 from barnabas.wire.compression import Codec
 from barnabas.wire.records import encode_batch
 
@@ -66,3 +67,19 @@ def test_with_append_time_a_batch_is_found_at_its_first_record(machine: Machine)
     found = machine.log.offset_for_time(machine.clock.now_ms)
     assert found is not None
     assert (found.offset, found.timestamp) == (0, machine.clock.now_ms)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_time_of_the_next_record_is_found(new_machine: Callable[..., Machine], seed: int) -> None:
+    chance = random.Random(seed)
+    machine = new_machine(segment_bytes=700, index_interval_bytes=150)
+    machine.open()
+    for _ in range(40):
+        times = [machine.clock.now_ms + chance.randrange(10_000) for _ in range(chance.randrange(1, 4))]
+        codec = chance.choice([Codec.NONE, Codec.LZ4])
+        machine.append_batch(encode_batch([(time, b"k", b"v", ()) for time in times], codec=codec), leader_epoch=3)
+    for record in machine.read_all():
+        segments = machine.log.segments.from_offset(record.offset)
+        assert time_of_record(segments, record.offset) == record.timestamp
+    end = machine.log.end_offset
+    assert time_of_record(machine.log.segments.from_offset(end), end) is None

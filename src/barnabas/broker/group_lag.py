@@ -1,0 +1,132 @@
+"""How far groups are behind in the partitions whose logs are here: in records, and in time.
+
+In records it is where reading ends less what is committed. In time it is the newest record's timestamp less that of the
+first record that the group has not read, as ``barnabas group describe`` has it; beside it stands how long that record
+has been waiting. The time of a record never changes, so it is looked up once, and few times in one asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.model.errors import CorruptBatch
+from barnabas.model.ids import NO_TIMESTAMP
+from barnabas.replication.partition import Partition
+from barnabas.storage.log import PartitionLog
+from barnabas.storage.timestamps import time_of_record
+from barnabas.world.clock import Clock
+from barnabas.world.disk import DiskFailure, FileClosed
+
+ROWS_MAX: Final = 50_000  # partitions of groups that one asking tells of
+LOOK_UPS_MAX: Final = 2_000  # times of records that one asking reads from the logs
+
+Times = dict[tuple[PartitionLog, int], int]  # of the first record from an offset on
+
+
+class Lag(NamedTuple):
+    """One partition of one group. What cannot be told is None: the log is elsewhere, or its turn is another time."""
+
+    group_id: str
+    topic: str
+    partition: int
+    committed: int
+    records: int | None
+    behind_ms: int | None
+    waiting_ms: int | None
+
+
+class Hosted(Protocol):
+    """Which partitions are here: :class:`barnabas.replication.replicas.Replicas`."""
+
+    by_name: dict[tuple[str, int], Partition]
+
+
+class GroupLags:
+    def __init__(self, runtime: CoordinatorRuntime, replicas: Hosted, clock: Clock) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._clock = clock
+        self._times: Times = {}  # those of the last asking
+        self.left_out = 0  # how many partitions the last asking did not tell of
+
+    def members(self) -> Iterator[tuple[str, int]]:
+        """Each group whose coordinator is here, and how many members it has."""
+        for shard in self._shards():
+            for group_id in sorted(shard.groups):
+                group = shard.groups.get(group_id)
+                if group is not None:
+                    yield group_id, len(group.members)
+
+    def rows(self) -> Iterator[Lag]:
+        """Everything that the groups here have committed; others may be served between one row and the next."""
+        self.left_out = told = 0
+        look_ups = _LookUps(self._times)
+        now_ms = self._clock.wall_ms()
+        for shard in self._shards():
+            for group_id in sorted(shard.groups):
+                for topic, partitions in sorted(shard.offsets.of_group(group_id).items()):
+                    for index in sorted(partitions):
+                        committed = shard.offsets.get(group_id, topic, index)
+                        if committed is None:
+                            continue
+                        if told >= ROWS_MAX:
+                            self.left_out += 1
+                            continue
+                        told += 1
+                        yield self._row(group_id, topic, index, committed.offset, now_ms, look_ups)
+        self._times = look_ups.found
+
+    def _shards(self) -> Iterator[GroupShard]:
+        for index in self._runtime.active:
+            if index in self._runtime.active:
+                shard = self._runtime.shard(index)
+                assert isinstance(shard, GroupShard)
+                yield shard
+
+    def _row(self, group_id: str, topic: str, index: int, committed: int, now_ms: int, look_ups: _LookUps) -> Lag:
+        partition = self._replicas.by_name.get((topic, index))
+        if partition is None:
+            return Lag(group_id, topic, index, committed, None, None, None)
+        log = partition.log
+        records = max(log.high_watermark - committed, 0)
+        behind_ms: int | None = 0
+        waiting_ms: int | None = 0
+        if records:
+            unread_ms = look_ups.time_of(log, max(committed, log.log_start_offset))
+            if unread_ms is None:
+                behind_ms = waiting_ms = None
+            elif unread_ms != NO_TIMESTAMP:
+                newest_ms = max(segment.max_timestamp for segment in log.segments.from_offset(log.log_start_offset))
+                behind_ms, waiting_ms = max(newest_ms - unread_ms, 0), max(now_ms - unread_ms, 0)
+        return Lag(group_id, topic, index, committed, records, behind_ms, waiting_ms)
+
+
+class _LookUps:
+    """The times that one asking needs: those of the last one where nothing has moved, and a few from the logs."""
+
+    def __init__(self, known: Times) -> None:
+        self._known = known
+        self._left = LOOK_UPS_MAX
+        self.found: Times = {}
+
+    def time_of(self, log: PartitionLog, offset: int) -> int | None:
+        """The time of the first record from an offset on, −1 if there is none; None if that was not looked up."""
+        key = (log, offset)
+        found = self.found.get(key)
+        if found is None:
+            found = self._known.get(key)
+        if found is None:
+            if not self._left:
+                return None
+            self._left -= 1
+            try:
+                found = time_of_record(log.segments.from_offset(offset), offset)
+            except (CorruptBatch, DiskFailure, FileClosed):
+                return None
+            if found is None:
+                return NO_TIMESTAMP  # only ends of transactions are left, or nothing is; that may change
+        self.found[key] = found
+        return found
