@@ -6,6 +6,7 @@ Every command that talks to a broker takes the options added here and runs its c
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Coroutine, Iterable
@@ -78,6 +79,7 @@ def attend(work: Coroutine[Any, Any, T], *, is_long: bool = False) -> T:
     """Run a command's coroutine. A long one gets the fastest loop; importing it would cost a short one too much."""
     loop_factory = None
     if is_long:
+        gc.enable()
         from barnabas.world.real import new_event_loop
 
         loop_factory = new_event_loop

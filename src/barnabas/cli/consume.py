@@ -18,12 +18,11 @@ from barnabas.cli.connection import add_connection, attend, settings_of
 from barnabas.cli.failure import Failure
 from barnabas.cli.moments import Window
 from barnabas.cli.record_format import Line
+from barnabas.cli.verbs import join_offsets
 from barnabas.client.consumer import Consumer, ConsumerRecord
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.offsets import resolve
 from barnabas.model.ids import TopicPartition
-
-VALUED = ("-o", "--offset")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -42,14 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def prepare(words: list[str]) -> list[str]:
-    """``-o -10m`` looks like two options to the parser; together they are one word."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] in VALUED and word[:1] == "-" and word[1:2].isdigit():
-            joined[-1] = f"--offset={word}"
-        else:
-            joined.append(word)
-    return joined
+    return join_offsets(words)
 
 
 def run(arguments: Namespace) -> None:

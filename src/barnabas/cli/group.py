@@ -7,17 +7,28 @@ with ``--execute``, see ``group_seek.py``. What is behind what is computed in ``
 from __future__ import annotations
 
 import sys
-import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.cli import group_seek
-from barnabas.cli.connection import add_connection, attend, sentence, settings_of
-from barnabas.cli.failure import Failure
-from barnabas.cli.output import add_output, print_facts, print_json, print_table
-from barnabas.client.settings import Settings
+from barnabas.cli.connection import attend
+from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    add_yes,
+    admin_of,
+    complain,
+    configure_verbs,
+    confirm,
+    join_offsets,
+    matching,
+    now_ms,
+    outcomes_of,
+    report,
+    run_verb,
+)
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 
@@ -28,24 +39,18 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS: Final = 2.0
 CLEAR: Final = "\x1b[H\x1b[2J"  # a terminal's way back to an empty screen
-NOBODY: Final = "-"
 
 
 def configure(parser: ArgumentParser) -> None:
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name, verb in VERBS.items():
-        entry = verbs.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
-        verb.configure(entry)
-        add_connection(entry)
-        entry.set_defaults(run=verb.run)
+    configure_verbs(parser, VERBS)
 
 
 def prepare(words: list[str]) -> list[str]:
-    return group_seek.prepare(words)
+    return join_offsets(words)
 
 
 def run(arguments: Namespace) -> None:
-    arguments.run(arguments)
+    run_verb(arguments)
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
@@ -56,7 +61,6 @@ def _configure_list(parser: ArgumentParser) -> None:
     parser.add_argument("-s", "--state", dest="states", action="append", default=[], help="only these; repeatable")
     parser.add_argument("-t", "--type", dest="types", action="append", default=[], help="classic or consumer")
     _add_watch(parser)
-    add_output(parser)
 
 
 class Summary(NamedTuple):
@@ -76,16 +80,13 @@ class Summary(NamedTuple):
 def _list(arguments: Namespace) -> None:
     async def look(admin: Admin) -> list[Summary]:
         groups = await admin.list_groups(states=arguments.states, types=arguments.types)
-        if arguments.patterns:
-            import re
-
-            patterns = [re.compile(pattern) for pattern in arguments.patterns]
-            groups = [each for each in groups if any(pattern.search(each.group_id) for pattern in patterns)]
+        groups = matching(arguments.patterns, groups, lambda each: each.group_id)
         return [Summary(each, await _lags(admin, each.group_id)) for each in groups]
 
     def show(found: list[Summary]) -> None:
-        if arguments.output == "json":
-            print_json([{**each.group._asdict(), "lag": each.records, "behind_ms": each.behind_ms} for each in found])
+        if not is_table(arguments):
+            values = [{**each.group._asdict(), "lag": each.records, "behind_ms": each.behind_ms} for each in found]
+            print_value(arguments, values)
             return
         rows = [
             (
@@ -94,12 +95,12 @@ def _list(arguments: Namespace) -> None:
                 each.group.state,
                 each.group.coordinator,
                 each.records,
-                behind(each.behind_ms),
+                duration(each.behind_ms),
             )
             for each in found
         ]
         columns = ("GROUP", "TYPE", "STATE", "COORDINATOR", "LAG", "BEHIND")
-        print_table(columns, rows, right=("COORDINATOR", "LAG", "BEHIND"))
+        print_table(columns, rows, right=("COORDINATOR", "LAG", "BEHIND"), arguments=arguments)
 
     _watched(arguments, look, show)
 
@@ -117,7 +118,6 @@ async def _lags(admin: Admin, group_id: str) -> dict[TopicPartition, Lag]:
 def _configure_describe(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="GROUP")
     _add_watch(parser)
-    add_output(parser)
 
 
 class Described(NamedTuple):
@@ -137,14 +137,14 @@ def _describe(arguments: Namespace) -> None:
 
     def show(found: dict[str, Described | ApiError]) -> None:
         described = [each for each in found.values() if isinstance(each, Described)]
-        if arguments.output == "json":
-            print_json([_as_json(each) for each in described])
+        if not is_table(arguments):
+            print_value(arguments, [_as_json(each) for each in described])
         else:
             for index, each in enumerate(described):
                 if index:
                     print()
                 _print_description(each)
-        _report((name, each) for name, each in found.items() if isinstance(each, ApiError))
+        complain(Outcome(name, each) for name, each in found.items() if isinstance(each, ApiError))
 
     _watched(arguments, look, show)
 
@@ -179,7 +179,7 @@ def _rows(described: Described) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for place in sorted({*lags, *owner}):
         lag, member = lags.get(place), owner.get(place)
-        numbers = (lag.committed, lag.end, lag.records, behind(lag.behind_ms)) if lag is not None else (NOBODY,) * 4
+        numbers = (lag.committed, lag.end, lag.records, duration(lag.behind_ms)) if lag is not None else (NOBODY,) * 4
         who = (member.instance_id or member.member_id, member.host) if member is not None else (NOBODY, NOBODY)
         rows.append((place.topic, place.partition, *numbers, *who))
     return rows
@@ -204,22 +204,17 @@ def _as_json(described: Described) -> dict[str, Any]:
 
 def _configure_delete(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="GROUP")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_yes(parser)
 
 
 def _delete(arguments: Namespace) -> None:
-    if not arguments.yes:
-        if not sys.stdin.isatty():
-            raise Failure("nobody is here to confirm this: say --yes")
-        question = f"Delete {', '.join(arguments.names)} and all that was committed? [y/N] "
-        if input(question).strip().lower() not in ("y", "yes"):
-            raise Failure("nothing was done")
+    confirm(f"Delete {', '.join(arguments.names)} and all that was committed?", arguments)
 
     async def work() -> dict[str, ApiError | None]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.delete_groups(arguments.names)
 
-    _report(attend(work()).items(), done="deleted")
+    report(arguments, outcomes_of(attend(work()), done="deleted"))
 
 
 # --- seek -------------------------------------------------------------------------------------------------------------
@@ -227,19 +222,13 @@ def _delete(arguments: Namespace) -> None:
 
 def _seek(arguments: Namespace) -> None:
     async def work() -> list[group_seek.Move]:
-        async with _admin(arguments) as admin:
-            return await group_seek.seek(admin, arguments, now_ms=time.time_ns() // 1_000_000)
+        async with admin_of(arguments) as admin:
+            return await group_seek.seek(admin, arguments, now_ms=now_ms())
 
     group_seek.show(attend(work()), arguments)
 
 
 # --- what they share --------------------------------------------------------------------------------------------------
-
-
-class Verb(NamedTuple):
-    configure: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], None]
-    help: str
 
 
 VERBS: Final = {
@@ -248,15 +237,6 @@ VERBS: Final = {
     "seek": Verb(group_seek.configure, _seek, "move what a group has committed; without --execute it only says how"),
     "delete": Verb(_configure_delete, _delete, "delete groups without members and all that they committed"),
 }
-
-
-@asynccontextmanager
-async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
-    from barnabas.client.admin import Admin
-
-    async with Admin(settings_of(Settings, arguments)) as admin:
-        await admin.cluster.open()
-        yield admin
 
 
 def _add_watch(parser: ArgumentParser) -> None:
@@ -275,7 +255,7 @@ def _watched(arguments: Namespace, look: Callable[[Admin], Any], show: Callable[
     """Look once, or again and again over one connection."""
 
     async def work() -> Any:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             while True:
                 found = await look(admin)
                 if arguments.watch is None:
@@ -289,28 +269,3 @@ def _watched(arguments: Namespace, look: Callable[[Admin], Any], show: Callable[
                 await asyncio.sleep(arguments.watch)
 
     show(attend(work()))
-
-
-def _report(outcomes: Iterable[tuple[str, ApiError | None]], *, done: str = "") -> None:
-    failed = False
-    for name, outcome in outcomes:
-        if outcome is not None:
-            failed = True
-            print(f"barnabas: {name}: {sentence(outcome)}", file=sys.stderr)
-        elif done:
-            print(f"{name}: {done}")
-    if failed:
-        raise Failure
-
-
-def behind(milliseconds: int | None) -> str:
-    """A time as people say it, to about two digits."""
-    if milliseconds is None:
-        return NOBODY
-    if milliseconds < 10_000:
-        return f"{milliseconds / 1000:g} s"
-    seconds = milliseconds // 1000
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

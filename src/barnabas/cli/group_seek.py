@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.cli import moments
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import add_output, print_json, print_table
+from barnabas.cli.output import is_table, print_table, print_value
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, resolve
 from barnabas.model.ids import TopicPartition
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin
 
 EMPTY: Final = "Empty"
-VALUED: Final = ("--to",)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -42,18 +41,6 @@ def configure(parser: ArgumentParser) -> None:
         help="only this one, or these partitions of it; repeatable (default: all that the group has committed)",
     )
     parser.add_argument("--execute", action="store_true", help="do it; without this it is a dry run")
-    add_output(parser)
-
-
-def prepare(words: list[str]) -> list[str]:
-    """``--to -10m`` looks like two options to the parser; together they are one word."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] in VALUED and word[:1] == "-" and word[1:2].isdigit():
-            joined[-1] = f"{joined[-1]}={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 class Move(NamedTuple):
@@ -122,10 +109,11 @@ async def _check_empty(admin: Admin, group: str, *, is_known: bool) -> None:
 
 
 def show(moves: list[Move], arguments: Namespace) -> None:
-    if arguments.output == "json":
-        print_json(
-            [{"topic": each.partition.topic, "partition": each.partition.partition, **_edges(each)} for each in moves]
-        )
+    if not is_table(arguments):
+        values = [
+            {"topic": each.partition.topic, "partition": each.partition.partition, **_edges(each)} for each in moves
+        ]
+        print_value(arguments, values)
         return
     rows = [
         (
@@ -138,7 +126,7 @@ def show(moves: list[Move], arguments: Namespace) -> None:
         for each in moves
     ]
     columns = ("TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE")
-    print_table(columns, rows, right=("PARTITION", "BEFORE", "AFTER", "CHANGE"))
+    print_table(columns, rows, right=("PARTITION", "BEFORE", "AFTER", "CHANGE"), arguments=arguments)
     if not arguments.execute:
         print("\nThis was a dry run: nothing has changed. --execute does it.")
 

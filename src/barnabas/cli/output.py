@@ -1,37 +1,60 @@
-"""What commands print: a table for people, JSON for programs.
+"""What commands print: a table for people; JSON, YAML or bare cells for programs.
 
-rich is imported only here and only when a table is printed. Records have formats of their own, see
-``record_format.py``.
+rich is imported only here and only when a table is printed on a terminal. Records have formats of their own, see
+``record_format.py``; how YAML is written is in ``yaml_text.py``.
 """
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+FORMS: Final = ("table", "json", "yaml")
+NOBODY: Final = "-"  # a cell with nothing to say
 
 
 def add_output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to print the answer")
+    if "-o" not in parser._option_string_actions:  # where -o is an offset, the long name remains
+        parser.add_argument("-o", "--output", choices=FORMS, default="table", help="how to print the answer")
+    else:
+        parser.add_argument("--output", choices=FORMS, default="table", help="how to print the answer")
+    parser.add_argument("--no-headers", action="store_true", help="tables without their first line")
 
 
-def print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False))
+def is_table(arguments: Namespace) -> bool:
+    return bool(arguments.output == "table")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+def print_value(arguments: Namespace, value: Any) -> None:
+    if arguments.output == "yaml":
+        from barnabas.cli.yaml_text import yaml_text
+
+        print(yaml_text(value), end="")
+    else:
+        import json
+
+        print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False, default=str))
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    arguments: Namespace | None = None,
+) -> None:
     """On a terminal it fits the width, with long cells folded. Into a pipe it is as wide as it must be."""
+    has_headers = arguments is None or not arguments.no_headers
     texts = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        _print_aligned(columns, texts, right)
+        _print_aligned(columns, texts, right, has_headers=has_headers)
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=has_headers)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in texts:
@@ -39,10 +62,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     Console(markup=False, highlight=False, emoji=False).print(table)
 
 
-def _print_aligned(columns: Sequence[str], rows: list[list[str]], right: Sequence[str]) -> None:
+def _print_aligned(columns: Sequence[str], rows: list[list[str]], right: Sequence[str], *, has_headers: bool) -> None:
     """A program that reads this needs no colours and no folding, so rich is not worth its start-up time."""
-    widths = [max(len(cell) for cell in cells) for cells in zip(columns, *rows, strict=True)]
-    for row in [list(columns), *rows]:
+    lines = [list(columns), *rows] if has_headers else rows
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for row in lines:
         cells = (
             cell.rjust(width) if column in right else cell.ljust(width)
             for column, cell, width in zip(columns, row, widths, strict=True)
@@ -55,3 +79,26 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         print(f"{name:<{width}}  {value}")
+
+
+def duration(milliseconds: int | None) -> str:
+    """A time as people say it, to about two digits."""
+    if milliseconds is None:
+        return NOBODY
+    if milliseconds < 10_000:
+        return f"{max(milliseconds, 0) / 1000:g} s"
+    seconds = milliseconds // 1000
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(amount) < 1024 or unit == "TiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("the last unit takes everything")

@@ -19,6 +19,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    import gc
+
     from barnabas.cli.up import up
 
+    gc.enable()
     return up(**vars(arguments))

@@ -6,15 +6,25 @@ metadata, is in ``topic_description.py``.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.connection import add_connection, attend, pairs, sentence, settings_of
+from barnabas.cli.connection import attend, pairs, settings_of
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import add_output, print_json, print_table
+from barnabas.cli.output import is_table, print_table, print_value
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    add_yes,
+    admin_of,
+    complain,
+    configure_verbs,
+    confirm,
+    matching,
+    outcomes_of,
+    report,
+    run_verb,
+)
 from barnabas.client.cluster import Cluster
 from barnabas.client.settings import Settings
 from barnabas.model import errors
@@ -22,21 +32,15 @@ from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
     from barnabas.client.metadata import TopicMetadata
 
 
 def configure(parser: ArgumentParser) -> None:
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name, verb in VERBS.items():
-        entry = verbs.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
-        verb.configure(entry)
-        add_connection(entry)
-        entry.set_defaults(run=verb.run)
+    configure_verbs(parser, VERBS)
 
 
 def run(arguments: Namespace) -> None:
-    arguments.run(arguments)
+    run_verb(arguments)
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
@@ -45,7 +49,6 @@ def run(arguments: Namespace) -> None:
 def _configure_list(parser: ArgumentParser) -> None:
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="regular expressions that names must match")
     parser.add_argument("-i", "--internal", action="store_true", help="internal topics too")
-    add_output(parser)
 
 
 def _list(arguments: Namespace) -> None:
@@ -56,15 +59,14 @@ def _list(arguments: Namespace) -> None:
 
     topics = [topic for topic in attend(work()) if arguments.internal or not topic.is_internal]
     if arguments.patterns:
-        import re
-
-        patterns = [re.compile(pattern) for pattern in arguments.patterns]
-        topics = [topic for topic in topics if any(pattern.search(topic.name) for pattern in patterns)]
+        topics = matching(arguments.patterns, topics, lambda topic: topic.name)
     rows = [(topic.name, len(topic.partitions), len(topic.partitions[0].replicas)) for topic in topics]
-    if arguments.output == "json":
-        print_json([{"name": name, "partitions": count, "replicas": replicas} for name, count, replicas in rows])
+    if is_table(arguments):
+        columns = ("NAME", "PARTITIONS", "REPLICAS")
+        print_table(columns, rows, right=("PARTITIONS", "REPLICAS"), arguments=arguments)
     else:
-        print_table(("NAME", "PARTITIONS", "REPLICAS"), rows, right=("PARTITIONS", "REPLICAS"))
+        names = ("name", "partitions", "replicas")
+        print_value(arguments, [dict(zip(names, row, strict=True)) for row in rows])
 
 
 # --- create -----------------------------------------------------------------------------------------------------------
@@ -86,19 +88,21 @@ def _create(arguments: Namespace) -> None:
     topics = [NewTopic(name, arguments.partitions, arguments.replicas, configs) for name in arguments.names]
 
     async def work() -> dict[str, CreatedTopic | ApiError]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.create_topics(topics, validate_only=arguments.dry_run)
 
-    failures: list[tuple[str, ApiError]] = []
-    for name, outcome in attend(work()).items():
+    def said(name: str, outcome: CreatedTopic | ApiError) -> Outcome:
         if not isinstance(outcome, ApiError):
             done = "would be created" if arguments.dry_run else "created"
-            print(f"{name}: {done}, partitions {outcome.partition_count}, replicas {outcome.replication_factor}")
-        elif arguments.if_not_exists and outcome.error is errors.TOPIC_ALREADY_EXISTS:
-            print(f"{name}: exists")
-        else:
-            failures.append((name, outcome))
-    _report(failures)
+            counts = {"partitions": outcome.partition_count, "replicas": outcome.replication_factor}
+            return Outcome(
+                name, done=f"{done}, partitions {counts['partitions']}, replicas {counts['replicas']}", details=counts
+            )
+        if arguments.if_not_exists and outcome.error is errors.TOPIC_ALREADY_EXISTS:
+            return Outcome(name, done="exists")
+        return Outcome(name, outcome)
+
+    report(arguments, [said(*each) for each in attend(work()).items()])
 
 
 # --- describe ---------------------------------------------------------------------------------------------------------
@@ -107,14 +111,13 @@ def _create(arguments: Namespace) -> None:
 def _configure_describe(parser: ArgumentParser) -> None:
     _add_names(parser)
     parser.add_argument("-a", "--all-configs", action="store_true", help="settings left at their default too")
-    add_output(parser)
 
 
 def _describe(arguments: Namespace) -> None:
     from barnabas.cli.topic_description import Description, describe, print_description
 
     async def work() -> list[Description | ApiError]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             found = await admin.describe_topics(arguments.names)
             return [
                 topic if isinstance(topic, ApiError) else await describe(admin, topic, arguments.all_configs)
@@ -123,14 +126,14 @@ def _describe(arguments: Namespace) -> None:
 
     answers = attend(work())
     topics = [answer for answer in answers if not isinstance(answer, ApiError)]
-    if arguments.output == "json":
-        print_json(topics)
+    if not is_table(arguments):
+        print_value(arguments, topics)
     else:
         for index, topic in enumerate(topics):
             if index:
                 print()
             print_description(topic)
-    _report((None, answer) for answer in answers)
+    complain(Outcome(None, answer) for answer in answers if isinstance(answer, ApiError))
 
 
 # --- alter, add-partitions, trim, delete ------------------------------------------------------------------------------
@@ -154,11 +157,12 @@ def _alter(arguments: Namespace) -> None:
         raise Failure("nothing to change: say -c KEY=VALUE or -d KEY")
 
     async def work() -> dict[Resource, ApiError | None]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             wanted = {Resource(ResourceKind.TOPIC, name): changes for name in arguments.names}
             return await admin.alter_configs(wanted, validate_only=arguments.dry_run)
 
-    _report(((resource.name, outcome) for resource, outcome in attend(work()).items()), done="altered")
+    altered = {resource.name: outcome for resource, outcome in attend(work()).items()}
+    report(arguments, outcomes_of(altered, done="would be altered" if arguments.dry_run else "altered"))
 
 
 def _configure_add_partitions(parser: ArgumentParser) -> None:
@@ -168,10 +172,10 @@ def _configure_add_partitions(parser: ArgumentParser) -> None:
 
 def _add_partitions(arguments: Namespace) -> None:
     async def work() -> dict[str, ApiError | None]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.create_partitions(dict.fromkeys(arguments.names, arguments.partitions))
 
-    _report(attend(work()).items(), done=f"{arguments.partitions} partitions")
+    report(arguments, outcomes_of(attend(work()), done=f"{arguments.partitions} partitions"))
 
 
 def _configure_trim(parser: ArgumentParser) -> None:
@@ -180,49 +184,47 @@ def _configure_trim(parser: ArgumentParser) -> None:
         "-o", "--offset", type=int, required=True, metavar="N", help="drop what is before it; -1: everything"
     )
     parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="only this one; repeatable")
-    _add_yes(parser)
+    add_yes(parser)
 
 
 def _trim(arguments: Namespace) -> None:
     before = "the end" if arguments.offset < 0 else f"offset {arguments.offset}"
-    _confirm(f"Drop the records of {arguments.name} before {before}?", arguments)
+    confirm(f"Drop the records of {arguments.name} before {before}?", arguments)
 
     async def work() -> dict[TopicPartition, int | ApiError]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             topic = await admin.cluster.topic(arguments.name, timeout_ms=0)
             chosen = arguments.partition or range(len(topic.partitions))
             places = {TopicPartition(arguments.name, index): arguments.offset for index in chosen}
             return await admin.delete_records(places)
 
-    outcomes = attend(work())
-    for place, outcome in outcomes.items():
-        if not isinstance(outcome, ApiError):
-            print(f"{place}: begins at {outcome}")
-    _report(outcomes.items())
+    report(
+        arguments,
+        [
+            Outcome(place, outcome)
+            if isinstance(outcome, ApiError)
+            else Outcome(place, done=f"begins at {outcome}", details={"log_start_offset": outcome})
+            for place, outcome in attend(work()).items()
+        ],
+    )
 
 
 def _configure_delete(parser: ArgumentParser) -> None:
     _add_names(parser)
-    _add_yes(parser)
+    add_yes(parser)
 
 
 def _delete(arguments: Namespace) -> None:
-    _confirm(f"Delete {', '.join(arguments.names)} and all records?", arguments)
+    confirm(f"Delete {', '.join(arguments.names)} and all records?", arguments)
 
     async def work() -> dict[str, ApiError | None]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.delete_topics(arguments.names)
 
-    _report(attend(work()).items(), done="deleted")
+    report(arguments, outcomes_of(attend(work()), done="deleted"))
 
 
 # --- what they share --------------------------------------------------------------------------------------------------
-
-
-class Verb(NamedTuple):
-    configure: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], None]
-    help: str
 
 
 VERBS: Final = {
@@ -236,16 +238,6 @@ VERBS: Final = {
 }
 
 
-@asynccontextmanager
-async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
-    """Fails at once where no broker is; people do not want to wait a minute to hear it."""
-    from barnabas.client.admin import Admin
-
-    async with Admin(settings_of(Settings, arguments)) as admin:
-        await admin.cluster.open()
-        yield admin
-
-
 def _add_names(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="TOPIC")
 
@@ -254,30 +246,3 @@ def _add_configs(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--config", dest="configs", action="append", default=[], metavar="KEY=VALUE", help="a topic setting"
     )
-
-
-def _add_yes(parser: ArgumentParser) -> None:
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-
-
-def _confirm(question: str, arguments: Namespace) -> None:
-    if arguments.yes:
-        return
-    if not sys.stdin.isatty():
-        raise Failure("nobody is here to confirm this: say --yes")
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        raise Failure("nothing was done")
-
-
-def _report(outcomes: Iterable[tuple[object, object]], *, done: str = "") -> None:
-    """A line for each failure, one for each success if ``done`` says something; any failure fails the command."""
-    failed = False
-    for name, outcome in outcomes:
-        if isinstance(outcome, ApiError):
-            failed = True
-            about = f"{name}: " if name is not None else ""
-            print(f"barnabas: {about}{sentence(outcome)}", file=sys.stderr)
-        elif done:
-            print(f"{name}: {done}")
-    if failed:
-        raise Failure

@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.cli.connection import add_connection, attend, sentence, settings_of
+from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import add_output, print_facts, print_json, print_table
-from barnabas.client.settings import Settings
+from barnabas.cli.output import duration, is_table, print_facts, print_table, print_value
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    admin_of,
+    complain,
+    configure_verbs,
+    now_ms,
+    outcomes_of,
+    report,
+    run_verb,
+)
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 
@@ -27,16 +33,11 @@ OPEN_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def configure(parser: ArgumentParser) -> None:
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name, verb in VERBS.items():
-        entry = verbs.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
-        verb.configure(entry)
-        add_connection(entry)
-        entry.set_defaults(run=verb.run)
+    configure_verbs(parser, VERBS)
 
 
 def run(arguments: Namespace) -> None:
-    arguments.run(arguments)
+    run_verb(arguments)
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
@@ -46,22 +47,22 @@ def _configure_list(parser: ArgumentParser) -> None:
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="a regular expression that ids must match")
     parser.add_argument("-s", "--state", dest="states", action="append", default=[], help="only these; repeatable")
     parser.add_argument("--open", action="store_true", help="only those that are not over")
-    add_output(parser)
 
 
 def _list(arguments: Namespace) -> None:
     states = [*arguments.states, *(OPEN_STATES if arguments.open else ())]
 
     async def work() -> list[ListedTransaction]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.list_transactions(states=states, pattern=arguments.pattern)
 
     found = attend(work())
-    if arguments.output == "json":
-        print_json([each._asdict() for each in found])
+    if not is_table(arguments):
+        print_value(arguments, [each._asdict() for each in found])
     else:
         rows = [(each.transactional_id, each.state, each.producer_id, each.coordinator) for each in found]
-        print_table(("TRANSACTIONAL-ID", "STATE", "PRODUCER", "COORDINATOR"), rows, right=("PRODUCER", "COORDINATOR"))
+        columns = ("TRANSACTIONAL-ID", "STATE", "PRODUCER", "COORDINATOR")
+        print_table(columns, rows, right=("PRODUCER", "COORDINATOR"), arguments=arguments)
 
 
 # --- describe ---------------------------------------------------------------------------------------------------------
@@ -69,24 +70,24 @@ def _list(arguments: Namespace) -> None:
 
 def _configure_describe(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="TRANSACTIONAL-ID")
-    add_output(parser)
 
 
 def _describe(arguments: Namespace) -> None:
     async def work() -> dict[str, TransactionDescription | ApiError]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await admin.describe_transactions(arguments.ids)
 
     answers = attend(work())
     found = [each for each in answers.values() if not isinstance(each, ApiError)]
-    if arguments.output == "json":
-        print_json([{**each._asdict(), "partitions": [str(place) for place in each.partitions]} for each in found])
+    if not is_table(arguments):
+        values = [{**each._asdict(), "partitions": [str(place) for place in each.partitions]} for each in found]
+        print_value(arguments, values)
     else:
         for index, each in enumerate(found):
             if index:
                 print()
             print_facts(_facts(each))
-    _report((name, answer) for name, answer in answers.items() if isinstance(answer, ApiError))
+    complain(Outcome(name, answer) for name, answer in answers.items() if isinstance(answer, ApiError))
 
 
 def _facts(each: TransactionDescription) -> dict[str, object]:
@@ -95,10 +96,10 @@ def _facts(each: TransactionDescription) -> dict[str, object]:
         "state": each.state,
         "producer": f"{each.producer_id}, epoch {each.producer_epoch}",
         "coordinator": f"broker {each.coordinator}",
-        "time-out": _duration(each.timeout_ms),
+        "time-out": duration(each.timeout_ms),
     }
     if each.state in OPEN_STATES:
-        facts["open for"] = _duration(_now_ms() - each.started_ms)
+        facts["open for"] = duration(now_ms() - each.started_ms)
         facts["partitions"] = ", ".join(str(place) for place in each.partitions) or "none"
     return facts
 
@@ -113,6 +114,14 @@ class Waiting(NamedTuple):
     producer: ActiveProducer
     description: TransactionDescription | None  # None: no coordinator knows the producer
 
+    def as_value(self) -> dict[str, object]:
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            **self.producer._asdict(),
+            "transactional_id": None if self.description is None else self.description.transactional_id,
+        }
+
 
 def _configure_why(parser: ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
@@ -121,12 +130,15 @@ def _configure_why(parser: ArgumentParser) -> None:
 
 def _why(arguments: Namespace) -> None:
     async def work() -> list[Waiting]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             return await _find_waiting(admin, arguments.topic, arguments.partition)
 
     found = attend(work())
+    if not is_table(arguments):
+        print_value(arguments, [waiting.as_value() for waiting in found])
+        return
     for waiting in found:
-        print(explain(waiting, now_ms=_now_ms()))
+        print(explain(waiting, now_ms=now_ms()))
     if not found:
         print(f"{arguments.topic}: no transaction is open; readers of committed records see everything")
 
@@ -162,12 +174,12 @@ def explain(waiting: Waiting, *, now_ms: int) -> str:
             f"`barnabas txn abort --partition {partition} --producer {producer.producer_id}` does"
         )
     left_ms = description.started_ms + description.timeout_ms - now_ms
-    end = f"aborted in {_duration(left_ms)}" if left_ms > 0 else "its time is up: aborted at the next look"
+    end = f"aborted in {duration(left_ms)}" if left_ms > 0 else "its time is up: aborted at the next look"
     if description.state != "Ongoing":
         end = "its markers are on the way"
     return (
         f"{start} for {description.transactional_id!r} ({who}): {description.state} for "
-        f"{_duration(now_ms - description.started_ms)}, {end}"
+        f"{duration(now_ms - description.started_ms)}, {end}"
     )
 
 
@@ -185,18 +197,19 @@ def _abort(arguments: Namespace) -> None:
         raise Failure("say transactional ids, or --partition TOPIC-N and --producer ID")
     if arguments.ids:
         outcomes = attend(_fence(arguments))
-        _report(outcomes.items(), done="aborted, and its producer is fenced")
+        report(arguments, outcomes_of(outcomes, done="aborted, and its producer is fenced"))
         return
     topic, _, index = arguments.partition.rpartition("-")
     if not topic or not index.isdecimal():
         raise Failure(f"{arguments.partition!r} is no partition: write it like orders-0")
     attend(_abort_in_partition(arguments, TopicPartition(topic, int(index))))
-    print(f"{arguments.partition}: the transaction of producer {arguments.producer} is aborted")
+    done = f"the transaction of producer {arguments.producer} is aborted"
+    report(arguments, [Outcome(arguments.partition, done=done)])
 
 
 async def _fence(arguments: Namespace) -> dict[str, ApiError | None]:
     outcomes: dict[str, ApiError | None] = {}
-    async with _admin(arguments) as admin:
+    async with admin_of(arguments) as admin:
         for transactional_id in arguments.ids:
             try:
                 await admin.describe_transaction(transactional_id)  # an id that nobody uses is a mistake, not a new one
@@ -208,7 +221,7 @@ async def _fence(arguments: Namespace) -> dict[str, ApiError | None]:
 
 
 async def _abort_in_partition(arguments: Namespace, partition: TopicPartition) -> None:
-    async with _admin(arguments) as admin:
+    async with admin_of(arguments) as admin:
         for producer in await admin.describe_producers(partition):
             if producer.producer_id == arguments.producer and producer.transaction_start_offset >= 0:
                 await admin.abort_in_partition(partition, producer)
@@ -219,47 +232,9 @@ async def _abort_in_partition(arguments: Namespace, partition: TopicPartition) -
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
-class Verb(NamedTuple):
-    configure: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], None]
-    help: str
-
-
 VERBS: Final = {
     "list": Verb(_configure_list, _list, "list transactional ids"),
     "describe": Verb(_configure_describe, _describe, "show the state of transactional ids"),
     "why": Verb(_configure_why, _why, "say what readers of committed records of a topic are waiting for"),
     "abort": Verb(_configure_abort, _abort, "abort transactions"),
 }
-
-
-@asynccontextmanager
-async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
-    from barnabas.client.admin import Admin
-
-    async with Admin(settings_of(Settings, arguments)) as admin:
-        await admin.cluster.open()
-        yield admin
-
-
-def _report(outcomes: Iterable[tuple[str, ApiError | None]], *, done: str = "") -> None:
-    failed = False
-    for name, outcome in outcomes:
-        if outcome is not None:
-            failed = True
-            print(f"barnabas: {name}: {sentence(outcome)}", file=sys.stderr)
-        elif done:
-            print(f"{name}: {done}")
-    if failed:
-        raise Failure
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _duration(milliseconds: int) -> str:
-    seconds = max(milliseconds, 0) // 1000
-    if seconds < 120:
-        return f"{seconds} s"
-    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.connection import add_connection, attend, settings_of
+from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import add_output, print_json, print_table
-from barnabas.client.settings import Settings
+from barnabas.cli.output import is_table, print_table, print_value
+from barnabas.cli.verbs import Outcome, Verb, admin_of, configure_verbs, nothing_more, report, run_verb
 from barnabas.security.scram import ITERATIONS_DEFAULT, ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
     from barnabas.client.admin_users import UserCredential
 
 DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
 
 
 def configure(parser: ArgumentParser) -> None:
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    create = verbs.add_parser("create", help="create a user, or give one a new password")
-    create.add_argument("name", metavar="USER")
-    create.add_argument("-m", "--mechanism", choices=tuple(MECHANISMS), default=DEFAULT_MECHANISM)
-    create.add_argument(
+    configure_verbs(parser, VERBS)
+
+
+def _configure_create(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="USER")
+    parser.add_argument("-m", "--mechanism", choices=tuple(MECHANISMS), default=DEFAULT_MECHANISM)
+    parser.add_argument(
         "-i",
         "--iterations",
         type=int,
@@ -37,21 +36,15 @@ def configure(parser: ArgumentParser) -> None:
         metavar="N",
         help=f"how slow guessing is made, {ITERATIONS_MIN} to {ITERATIONS_MAX}",
     )
-    add_connection(create)
-    create.set_defaults(run=_create)
-    listing = verbs.add_parser("list", help="list users and how they can sign in")
-    add_output(listing)
-    add_connection(listing)
-    listing.set_defaults(run=_list)
-    delete = verbs.add_parser("delete", help="delete a user; connections that are open stay open")
-    delete.add_argument("name", metavar="USER")
-    delete.add_argument("-m", "--mechanism", choices=tuple(MECHANISMS), help="only this way of signing in")
-    add_connection(delete)
-    delete.set_defaults(run=_delete)
+
+
+def _configure_delete(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="USER")
+    parser.add_argument("-m", "--mechanism", choices=tuple(MECHANISMS), help="only this way of signing in")
 
 
 def run(arguments: Namespace) -> None:
-    arguments.run(arguments)
+    run_verb(arguments)
 
 
 def _create(arguments: Namespace) -> None:
@@ -62,7 +55,7 @@ def _create(arguments: Namespace) -> None:
     async def work() -> None:
         from barnabas.world.real import real_world
 
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             world = real_world()
             mechanism = MECHANISMS[arguments.mechanism]
             try:
@@ -71,7 +64,7 @@ def _create(arguments: Namespace) -> None:
                 await world.workers.close()
 
     attend(work())
-    print(f"{arguments.name}: can sign in by {arguments.mechanism}")
+    report(arguments, [Outcome(arguments.name, done=f"can sign in by {arguments.mechanism}")])
 
 
 def _password(user: str) -> str:
@@ -90,20 +83,20 @@ def _password(user: str) -> str:
 
 def _list(arguments: Namespace) -> None:
     found = attend(_users(arguments))
-    if arguments.output == "json":
-        print_json([entry._asdict() for entry in found])
+    if is_table(arguments):
+        print_table(("USER", "MECHANISM", "ITERATIONS"), found, right=("ITERATIONS",), arguments=arguments)
     else:
-        print_table(("USER", "MECHANISM", "ITERATIONS"), found, right=("ITERATIONS",))
+        print_value(arguments, [entry._asdict() for entry in found])
 
 
 async def _users(arguments: Namespace) -> tuple[UserCredential, ...]:
-    async with _admin(arguments) as admin:
+    async with admin_of(arguments) as admin:
         return await admin.describe_users()
 
 
 def _delete(arguments: Namespace) -> None:
     async def work() -> list[str]:
-        async with _admin(arguments) as admin:
+        async with admin_of(arguments) as admin:
             has = [entry.mechanism for entry in await admin.describe_users() if entry.user == arguments.name]
             wanted = [name for name in has if arguments.mechanism in (None, name)]
             await admin.remove_user(arguments.name, [MECHANISMS[name] for name in wanted])
@@ -112,13 +105,11 @@ def _delete(arguments: Namespace) -> None:
     removed = attend(work())
     if not removed:
         raise Failure(f"there is no such user {arguments.name!r}; `barnabas user list` shows who there is")
-    print(f"{arguments.name}: deleted ({', '.join(removed)})")
+    report(arguments, [Outcome(arguments.name, done=f"deleted ({', '.join(removed)})")])
 
 
-@asynccontextmanager
-async def _admin(arguments: Namespace) -> AsyncIterator[Admin]:
-    from barnabas.client.admin import Admin
-
-    async with Admin(settings_of(Settings, arguments)) as admin:
-        await admin.cluster.open()
-        yield admin
+VERBS: Final = {
+    "create": Verb(_configure_create, _create, "create a user, or give one a new password"),
+    "list": Verb(nothing_more, _list, "list users and how they can sign in"),
+    "delete": Verb(_configure_delete, _delete, "delete a user; connections that are open stay open"),
+}

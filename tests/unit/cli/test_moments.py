@@ -42,6 +42,6 @@ def test_what_is_no_place_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_start_that_looks_like_an_option_is_one_word() -> None:
-    assert prepare(["t", "-o", "-10m", "-e"]) == ["t", "--offset=-10m", "-e"]
+    assert prepare(["t", "-o", "-10m", "-e"]) == ["t", "-o-10m", "-e"]
     assert prepare(["t", "--offset", "-5"]) == ["t", "--offset=-5"]
     assert prepare(["t", "-o", "end", "-n", "5"]) == ["t", "-o", "end", "-n", "5"]
