@@ -15,7 +15,7 @@ from barnabas.broker.handlers import api_versions, produce_one
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.routes import ROUTES, Route
 from barnabas.broker.services import Services
-from barnabas.model.errors import ApiError, Malformed
+from barnabas.model.errors import ApiError, CorruptBatch, Malformed
 from barnabas.observe.log import logger
 from barnabas.transport.connection import Answer, Connection, Later, Parts
 from barnabas.wire.api import ApiKey
@@ -64,6 +64,8 @@ class Dispatcher:
                 return request.encode(answer)
         except ApiError as error:
             return _refused(route, request, message, error)
+        except CorruptBatch as error:
+            raise _broken(route, request, error) from error  # a file of ours, not the peer's request
         except Malformed:
             raise
         except Exception as error:
@@ -87,6 +89,8 @@ class Dispatcher:
             return None if response is None else request.encode(response)
         except ApiError as error:
             return _refused(route, request, message, error)
+        except CorruptBatch as error:
+            raise _broken(route, request, error) from error
         except Malformed:
             raise
         except Exception as error:

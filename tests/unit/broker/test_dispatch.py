@@ -1,0 +1,46 @@
+"""The dispatcher: what is our mistake is logged with the API's name, and the peer is hung up on."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker import dispatch
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.routes import ROUTES
+from barnabas.model.errors import CorruptBatch, Malformed
+from barnabas.wire.api import ApiKey
+from barnabas.wire.frame import encode_request
+from barnabas.wire.messages.list_groups import ListGroupsRequest
+
+
+def corrupt(*_: Any) -> None:
+    raise CorruptBatch("topic-0: no whole batch at offset 7")
+
+
+async def corrupt_later(*_: Any) -> None:
+    corrupt()
+
+
+@pytest.mark.parametrize("handle", [corrupt, corrupt_later])
+def test_a_corrupt_file_of_ours_is_logged_before_the_connection_is_closed(
+    handle: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    route = dataclasses.replace(
+        ROUTES[ApiKey.LIST_GROUPS], handle=handle, is_coroutine=asyncio.iscoroutinefunction(handle)
+    )
+    monkeypatch.setitem(dispatch.ROUTES, ApiKey.LIST_GROUPS, route)
+    parts = encode_request(ListGroupsRequest(), 0, correlation_id=1, client_id="c")
+    frame = memoryview(b"".join(bytes(part) for part in parts)[4:])  # type: ignore[arg-type]
+    dispatcher = Dispatcher(cast(Any, SimpleNamespace(authorizer=None)))
+    with caplog.at_level(logging.ERROR, logger="barnabas"), pytest.raises(Malformed):
+        answer = dispatcher.serve(cast(Any, SimpleNamespace()), frame)
+        asyncio.run(cast(Any, answer))
+    assert "handler failed api=LIST_GROUPS" in caplog.text
+    assert "no whole batch at offset 7" in caplog.text
