@@ -11,9 +11,9 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
+from barnabas.broker import transaction_calls
 from barnabas.broker.services import Services
 from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import AddPartitions, VerifyPartitions
 from barnabas.coordinator.transaction_state import EPOCH_BUMP_SINCE
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
@@ -62,12 +62,9 @@ async def admit(
 ) -> dict[TopicPartition, WireError]:
     """What the coordinator says of each partition, in words that the producer understands."""
     if manner is Manner.ADD:
-        error = await _add(broker, transactional_id, producer, partitions)
-        found = dict.fromkeys(sorted(partitions), error)
+        found = await _add(broker, transactional_id, producer, partitions)
     elif broker.settings.transactions.is_verifying:
-        found = await broker.transactions.verify(
-            VerifyPartitions(transactional_id=transactional_id, producer=producer, partitions=partitions)
-        )
+        found = await transaction_calls.verify(broker, transactional_id, producer, partitions)
     else:
         return dict.fromkeys(sorted(partitions), errors.NONE)
     return {partition: _as_producers_say(error, manner) for partition, error in found.items()}
@@ -75,17 +72,14 @@ async def admit(
 
 async def _add(
     broker: Services, transactional_id: str, producer: ProducerIdEpoch, partitions: frozenset[TopicPartition]
-) -> WireError:
+) -> dict[TopicPartition, WireError]:
     """Make the partitions a part of the transaction; while the one before is being ended, a little patience helps."""
     settings = broker.settings.transactions
-    request = AddPartitions(
-        transactional_id=transactional_id, producer=producer, partitions=partitions, version=EPOCH_BUMP_SINCE
-    )
     waited_ms = 0
     while True:
-        error = (await broker.transactions.add_partitions(request)).error
-        if error is not errors.CONCURRENT_TRANSACTIONS or waited_ms >= settings.retry_ms_max:
-            return error
+        said = await transaction_calls.add_partitions(broker, transactional_id, producer, partitions)
+        if errors.CONCURRENT_TRANSACTIONS not in said.values() or waited_ms >= settings.retry_ms_max:
+            return said
         await broker.timers.sleep(settings.retry_ms)
         waited_ms += settings.retry_ms
 

@@ -19,6 +19,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.health import pages
 from barnabas.broker.leader_recovery import LeaderRecovery
+from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
 from barnabas.broker.security_settings import ListenerSecurity, tls_context
@@ -27,6 +28,7 @@ from barnabas.broker.settings import BrokerSettings
 from barnabas.broker.sign_in import Gate
 from barnabas.broker.topic_settings import topic_settings
 from barnabas.broker.transactions import make_transaction_coordinator
+from barnabas.coordinator.cluster_markers import ClusterMarkers
 from barnabas.coordinator.markers import LocalMarkers
 from barnabas.http.server import HttpServer
 from barnabas.metadata.bootstrap import bootstrap_records
@@ -47,6 +49,7 @@ from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.identity import read_meta_properties
 from barnabas.storage.store import LogStore
 from barnabas.transport.buffers import FramePool
+from barnabas.transport.links import Links
 from barnabas.transport.listener import Limits, Listener
 from barnabas.world.disk import DiskFailure
 from barnabas.world.timers import Timers
@@ -101,6 +104,11 @@ class Node:
             broker_id=self.settings.node_id,
             store=self._store,
             settings_of=lambda image, topic: topic_settings(image, topic, self.services.settings),
+        )
+        self._links = Links(client_id=f"broker-{self.settings.node_id}", chance=self.world.entropy.below)
+        cleanup.push_async_callback(self._links.close)
+        self._neighbours = Neighbours(
+            self._links, broker_id=self.settings.node_id, listener_name=self.settings.endpoints[0].name
         )
         self.services = self._services(controller, replicas)
         cleanup.push_async_callback(replicas.stop)
@@ -198,9 +206,10 @@ class Node:
                 replicas=replicas,
                 settings=lambda: self.services.settings,
                 next_producer_id=producer_ids.next,
-                sender=markers,
+                sender=ClusterMarkers(markers, replicas, self._links),
             ),
             markers=markers,
+            broker_links=self._links,
             authorizer=self._authorizer(replicas),
             served_versions=tuple((route.key, route.announced_from, route.versions[-1]) for route in ROUTES.values()),
         )
@@ -279,6 +288,8 @@ class Node:
     def _on_image(self, _: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
             self._apply_dynamic_settings(image)
+        if changes.changed_brokers:
+            self._neighbours.on_image(image)
         self.services.replicas.on_image(changes, image)
 
     def _apply_dynamic_settings(self, image: ClusterImage) -> None:

@@ -18,6 +18,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.store import LogStore
 from barnabas.transport.connection import Connection
+from barnabas.transport.links import Links
 from barnabas.wire.api import ApiKey
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
@@ -40,6 +41,7 @@ class Services:
     groups: Groups
     transactions: TransactionCoordinator
     markers: LocalMarkers
+    broker_links: Links  # to the other brokers of the cluster
     authorizer: Authorizer | None = None  # without one everybody may do everything
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces

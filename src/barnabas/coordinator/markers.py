@@ -7,6 +7,7 @@ try, is the business of ``marker_delivery``; WriteTxnMarkers brings those of coo
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -64,7 +65,9 @@ class LocalMarkers:
         self._append_to_offsets = append_to_offsets
 
     async def send(self, marker: Marker, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, WireError]:
-        return {partition: await self.write(marker, partition) for partition in partitions}
+        # Together: each waits for its replicas.
+        said = await asyncio.gather(*(self.write(marker, partition) for partition in partitions))
+        return dict(zip(partitions, said, strict=True))
 
     async def write(self, marker: Marker, partition: TopicPartition) -> WireError:
         """Return when the marker counts: NONE, or why there is none."""

@@ -8,13 +8,13 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from barnabas.broker.request import Request
 from barnabas.coordinator.effects import ProducerIdEpoch
 from barnabas.coordinator.markers import Marker
 from barnabas.model import errors
-from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
@@ -27,10 +27,12 @@ _AS_LEADERS_SAY: Final = {
 
 
 async def handle(request: Request, message: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    topics = [(wanted, topic) for wanted in message.markers for topic in wanted.topics]
+    written = iter(await asyncio.gather(*(_write(request, wanted, topic) for wanted, topic in topics)))
     return WriteTxnMarkersResponse(
         markers=[
             WriteTxnMarkersResponse.WritableTxnMarkerResult(
-                producer_id=wanted.producer_id, topics=[await _write(request, wanted, topic) for topic in wanted.topics]
+                producer_id=wanted.producer_id, topics=[next(written) for _ in wanted.topics]
             )
             for wanted in message.markers
         ]
@@ -48,12 +50,15 @@ async def _write(
         coordinator_epoch=wanted.coordinator_epoch,
         version=wanted.transaction_version,
     )
-    result = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name)
-    for index in topic.partition_indexes:
-        error: WireError = await request.broker.markers.write(marker, TopicPartition(topic.name, index))
-        result.partitions.append(
+    partitions = [TopicPartition(topic.name, index) for index in topic.partition_indexes]
+    said = await request.broker.markers.send(marker, partitions)
+    return WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
+        name=topic.name,
+        partitions=[
             WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(
-                partition_index=index, error_code=_AS_LEADERS_SAY.get(error, error).code
+                partition_index=partition.partition,
+                error_code=_AS_LEADERS_SAY.get(said[partition], said[partition]).code,
             )
-        )
-    return result
+            for partition in partitions
+        ],
+    )
