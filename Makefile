@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-fast demo fuzz sim kill conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-fast demo fuzz sim kill copier conformance bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ demo: $(STAMP) ## a broker, records in, records out, and how to go on
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
 	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
+
+copier: $(STAMP) ## copy 100,000 messages in transactions under 20 kills of the broker (Java; minutes)
+	BARNABAS_COPIER_MESSAGES=100000 BARNABAS_COPIER_KILLS=20 $(BIN)/pytest -q -s -m java tests/compat/test_message_copier.py
 
 FUZZ_FRAMES ?= 1000000
 FUZZ_RUNS   ?= 1000000

@@ -1,0 +1,146 @@
+"""Exactly once, as Kafka's own test of it: messages are copied in transactions while the broker is killed, and counted.
+
+The copiers abort at random; a reader of committed records looks on all the time, another one at the end. Both must
+have every message once. `make copier` is the run in full: 100,000 messages and 20 kills.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from copiers import Copier
+
+from barnabas.testing import BrokerProcess
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+MESSAGES = int(os.environ.get("BARNABAS_COPIER_MESSAGES", "10000"))
+KILLS = int(os.environ.get("BARNABAS_COPIER_KILLS", "3"))
+SEED = int(os.environ.get("BARNABAS_COPIER_SEED", "20260101"))
+PARTITIONS = 2
+STALL_SECONDS_MAX = 90
+SOURCE, TARGET = "source", "target"
+
+
+class Reader:
+    """Reads what is committed, from the start, until it has as many as there are."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.seen: Counter[bytes] = Counter()
+        self.failure = ""
+        self._is_over = threading.Event()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "judge",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._consumer.assign([TopicPartition(TARGET, index, 0) for index in range(PARTITIONS)])
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            for message in self._consumer.consume(1000, timeout=0.2):
+                error = message.error()
+                if error is None:
+                    self.seen[message.value()] += 1
+                elif not error.retriable() and error.name() not in ("_TRANSPORT", "_ALL_BROKERS_DOWN"):
+                    self.failure = str(error)
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def fill(bootstrap: str) -> Counter[bytes]:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    for name, future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (SOURCE, TARGET)]).items():
+        assert future.result(30) is None, name
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+    written: Counter[bytes] = Counter()
+    for number in range(MESSAGES):
+        producer.produce(SOURCE, b"%d" % number, partition=number % PARTITIONS)
+        written[b"%d" % number] += 1
+        if number % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+    return written
+
+
+def wait(is_reached: Callable[[], bool], copiers: list[Copier], what: str) -> float:
+    """How long it took; no more than may pass without any progress."""
+    started = last = time.monotonic()
+    before = -1
+    while not is_reached():
+        copied = sum(copier.copied for copier in copiers)
+        now = time.monotonic()
+        if copied != before:
+            before, last = copied, now
+        failures = [copier.failure for copier in copiers if copier.failure]
+        assert not failures, failures
+        assert now - last < STALL_SECONDS_MAX, f"{copied} messages are copied, and no more: {what}"
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("in_group", [False, True], ids=["assigned", "in-group"])
+def test_every_message_is_copied_once_whenever_the_broker_is_killed(tmp_path: Path, in_group: bool) -> None:
+    chance = random.Random(SEED)
+    broker = BrokerProcess(tmp_path / "data", settings={"group.min.session.timeout.ms": "1000"})
+    broker.start()
+    copiers: list[Copier] = []
+    try:
+        bootstrap = broker.bootstrap_servers
+        written = fill(bootstrap)
+        onlooker = Reader(bootstrap)
+        copiers += [
+            Copier(bootstrap, SOURCE, TARGET, number, tmp_path / f"copier-{number}.log", in_group=in_group)
+            for number in range(PARTITIONS)
+        ]
+        away: list[float] = []
+        for kill in range(1, KILLS + 1):
+            bound = MESSAGES * kill // (KILLS + 1)
+            wait(lambda bound=bound: _copied(copiers) >= bound, copiers, f"{bound} are copied")  # type: ignore[misc]
+            time.sleep(chance.uniform(0, 0.2))
+            broker.kill()
+            before = _copied(copiers)
+            broker.start()
+            away.append(wait(lambda before=before: _copied(copiers) > before, copiers, f"kill {kill}"))  # type: ignore[misc]
+        wait(lambda: all(copier.is_done for copier in copiers), copiers, "the end")
+        wait(lambda: onlooker.seen.total() >= MESSAGES, copiers, "the reader sees the rest")
+        onlooker.stop()
+        judge = Reader(bootstrap)
+        wait(lambda: judge.seen.total() >= MESSAGES, copiers, "another reader sees everything")
+        judge.stop()
+    finally:
+        for copier in copiers:
+            copier.stop()
+        broker.stop()
+    assert not onlooker.failure
+    assert onlooker.seen == written
+    assert judge.seen == written
+    starts = sum(copier.starts for copier in copiers)
+    print(
+        f"{MESSAGES} messages, {KILLS} kills, copiers started {starts} times: every message once;"
+        f" from the start of the broker to the next commit {', '.join(f'{each:.1f}' for each in away)} s"
+    )
+
+
+def _copied(copiers: list[Copier]) -> int:
+    return sum(copier.copied for copier in copiers)
