@@ -247,7 +247,9 @@ class SecuritySettings:
     is_open_without_rules: bool
 
     @classmethod
-    def of(cls, names: tuple[str, ...], given: Mapping[str, str]) -> SecuritySettings:
+    def of(
+        cls, names: tuple[str, ...], given: Mapping[str, str], *, for_controllers: tuple[str, ...] = ()
+    ) -> SecuritySettings:
         """InvalidSetting, with a sentence, if a listener could not be served with what is given."""
         plain = {name: text for name, text in given.items() if name in SECURITY_SETTINGS}
         own = listener_settings(given)
@@ -257,6 +259,9 @@ class SecuritySettings:
                 raise InvalidSetting(f"{first}: there is no listener {name}")
         values = _values(plain)
         protocols = parse_protocol_map(values["listener.security.protocol.map"])
+        if "listener.security.protocol.map" not in plain and all(_is_plain(name) for name in names):
+            # As Kafka: who has not said a word about security gets none between controllers either.
+            protocols |= {name: Protocol.PLAINTEXT for name in for_controllers if name not in protocols}
         listeners = {}
         for name in names:
             if name not in protocols:
@@ -272,6 +277,11 @@ class SecuritySettings:
             super_users=parse_super_users(values["super.users"]),
             is_open_without_rules=values["allow.everyone.if.no.acl.found"],
         )
+
+
+def _is_plain(listener_name: str) -> bool:
+    """Whether a listener that goes by the default map, or is named freely, speaks neither TLS nor SASL."""
+    return listener_name not in Protocol.__members__ or Protocol[listener_name] is Protocol.PLAINTEXT
 
 
 def tls_context(listener: ListenerSecurity) -> SSLContext | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
 from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
@@ -187,7 +188,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 def _table() -> SettingTable:
     own = [*_own(), *_upkeep(), *CLEANER_SETTINGS]
-    own += [*GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS]
+    own += [*GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS, *CLUSTER_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -225,6 +226,7 @@ class BrokerSettings:
     metadata_log_max_snapshot_interval_ms: int
     barnabas_http_port: int
     barnabas_http_host: str
+    cluster: ClusterSettings
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
@@ -249,9 +251,12 @@ class BrokerSettings:
         }
         topic_defaults = _defaults_of(values)
         groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
+        listener_names = _listener_names(values)
+        cluster = ClusterSettings.of(values, listener_names)
         return cls(
             **own,
-            security=SecuritySettings.of(_listener_names(values), given),
+            cluster=cluster,
+            security=SecuritySettings.of(listener_names, given, for_controllers=cluster.controller_listener_names),
             groups=groups,
             consumer_groups=ConsumerGroupSettings.of(
                 values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
@@ -268,13 +273,27 @@ class BrokerSettings:
         return parse_endpoints(self.listeners)
 
     def advertised(self, bound: Mapping[str, tuple[str, int]]) -> tuple[Endpoint, ...]:
-        """What clients are told, by listener: as configured, or where the listeners are bound."""
-        if self.advertised_listeners is not None:
-            return parse_endpoints(self.advertised_listeners)
-        return tuple(
-            Endpoint(name, LOCALHOST if Endpoint(name, host, port).is_wildcard else host, port)
+        """What others are told, by listener: as configured, or else where the listeners are bound.
+
+        Where something is configured, a listener for clients that is left out is told to nobody.
+        """
+        found = {
+            name: Endpoint(name, LOCALHOST if Endpoint(name, host, port).is_wildcard else host, port)
             for name, (host, port) in bound.items()
-        )
+        }
+        if self.advertised_listeners is not None:
+            told = {endpoint.name: endpoint for endpoint in parse_endpoints(self.advertised_listeners)}
+            found = {name: endpoint for name, endpoint in found.items() if self.cluster.is_for_controllers(name)} | told
+        return tuple(found.values())
+
+    def advertised_to_clients(self, bound: Mapping[str, tuple[str, int]]) -> tuple[Endpoint, ...]:
+        told = self.advertised(bound)
+        return tuple(endpoint for endpoint in told if not self.cluster.is_for_controllers(endpoint.name))
+
+    def advertised_to_controllers(self, bound: Mapping[str, tuple[str, int]]) -> tuple[Endpoint, ...]:
+        """In the order of ``controller.listener.names``: the first is the one that the quorum uses."""
+        told = {endpoint.name: endpoint for endpoint in self.advertised(bound)}
+        return tuple(told[name] for name in self.cluster.controller_listener_names if name in told)
 
     def value(self, name: str) -> Any:
         """The value in force of any broker setting."""

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from barnabas.model.errors import BarnabasError
 from barnabas.raft.voters import Endpoint
+from barnabas.transport.channel import PeerGone
 from barnabas.wire.message import Message
 
-
-class PeerGone(BarnabasError):
-    """The other member cannot be reached or did not answer; it is tried again."""
-
-    retriable = True
+__all__ = ["NoPeers", "PeerGone", "RaftPeers"]
 
 
 class RaftPeers(Protocol):

@@ -56,7 +56,7 @@ RAFT_SETTINGS: Final = SettingTable(
         Setting(
             name="controller.quorum.auto.join.enable",
             kind=Kind.BOOLEAN,
-            default=False,
+            default=True,
             doc="Whether a controller that is not a voter asks the leader to make it one.",
         ),
         Setting(

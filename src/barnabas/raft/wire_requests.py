@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from barnabas import __version__
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_BROKER, ZERO_UUID
 from barnabas.raft import messages
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.voters import Endpoint, ReplicaKey, Voter
+from barnabas.transport.versions import SOFTWARE_NAME
 from barnabas.wire.message import Message
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -65,7 +67,7 @@ def request_to_wire(request: messages.Request, cluster_id: str) -> Message:
                 ),
             )
         case messages.AskSupport():
-            return ApiVersionsRequest()
+            return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
 
 
 def _named(kind: Any, endpoints: Sequence[Endpoint]) -> list[Any]:
