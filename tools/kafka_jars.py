@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from tools.cache import cache_directory, locked
 
 KAFKA_VERSION = "4.3.1"
+# Brokers of these versions are what the tests of our clients talk to besides.
+OLDER_VERSIONS = ("3.9.1", "2.8.2")
 # Kafka compiles against a logging facade only, and leaves the choice of the logger to its distribution.
 LOG4J_VERSION = "2.25.3"
+RELOAD4J_VERSION = "1.7.36"
 FETCH_SECONDS_MAX = 900
 
-_ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
-    ("org.apache.logging.log4j", "log4j-core", LOG4J_VERSION),
-)
+
+def _artifacts(version: str) -> tuple[tuple[str, str, str], ...]:
+    if version == KAFKA_VERSION:
+        return (
+            ("org.apache.kafka", "kafka_2.13", version),
+            ("org.apache.kafka", "kafka-tools", version),
+            ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
+            ("org.apache.logging.log4j", "log4j-core", LOG4J_VERSION),
+        )
+    # Before 4.0 Kafka named the classes of the first log4j, which lives on as reload4j.
+    return (("org.apache.kafka", "kafka_2.13", version), ("org.slf4j", "slf4j-reload4j", RELOAD4J_VERSION))
+
 
 # The tools print their results on standard output, so the logger speaks on the other one, and only of what is wrong.
 _LOG4J = """\
@@ -41,6 +51,14 @@ Configuration:
         - ref: STDERR
 """
 
+_LOG4J_1 = """\
+log4j.rootLogger=WARN, STDERR
+log4j.appender.STDERR=org.apache.log4j.ConsoleAppender
+log4j.appender.STDERR.Target=System.err
+log4j.appender.STDERR.layout=org.apache.log4j.PatternLayout
+log4j.appender.STDERR.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
 
 class JavaMissing(Exception):
     """A program that the Java side needs is not on this machine."""
@@ -54,35 +72,46 @@ def program(name: str) -> str:
     return path
 
 
-def kafka_libraries() -> Path:
+def kafka_libraries(version: str = KAFKA_VERSION) -> Path:
     """The directory with all jars of Apache Kafka, fetched on first use."""
-    directory = cache_directory("kafka", KAFKA_VERSION)
+    directory = cache_directory("kafka", version)
     complete = directory / ".complete"
     if complete.exists():
         return directory / "libs"
     with locked("kafka-jars"):
         if not complete.exists():
-            _fetch(directory)
+            _fetch(directory, version)
             complete.touch()
     return directory / "libs"
 
 
-def class_path() -> str:
-    return f"{kafka_libraries()}/*"
+def class_path(version: str = KAFKA_VERSION) -> str:
+    return f"{kafka_libraries(version)}/*"
 
 
-def java_command(main_class: str, *arguments: str, options: tuple[str, ...] = (), classes: str = "") -> list[str]:
+def java_command(
+    main_class: str,
+    *arguments: str,
+    options: tuple[str, ...] = (),
+    classes: str = "",
+    version: str = KAFKA_VERSION,
+) -> list[str]:
     """A command line that runs one of Kafka's mains; `classes` puts a directory of ours in front of Kafka's jars."""
-    path = f"{classes}:{class_path()}" if classes else class_path()
-    logging = cache_directory("kafka", KAFKA_VERSION) / "log4j2.yaml"
-    return [program("java"), *options, f"-Dlog4j2.configurationFile={logging}", "-cp", path, main_class, *arguments]
+    path = f"{classes}:{class_path(version)}" if classes else class_path(version)
+    logging = cache_directory("kafka", version)
+    told = (
+        f"-Dlog4j2.configurationFile={logging / 'log4j2.yaml'}",
+        f"-Dlog4j.configuration=file:{logging / 'log4j.properties'}",
+    )
+    named = told[:1] if version == KAFKA_VERSION else told[1:]
+    return [program("java"), *options, *named, "-cp", path, main_class, *arguments]
 
 
-def _fetch(directory: Path) -> None:
+def _fetch(directory: Path, version: str) -> None:
     dependencies = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version></dependency>"
-        for group, artifact, version in _ARTIFACTS
+        f"<version>{number}</version></dependency>"
+        for group, artifact, number in _artifacts(version)
     )
     project = directory / "pom.xml"
     project.write_text(
@@ -91,6 +120,7 @@ def _fetch(directory: Path) -> None:
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n</project>\n"
     )
     (directory / "log4j2.yaml").write_text(_LOG4J)
+    (directory / "log4j.properties").write_text(_LOG4J_1)
     subprocess.run(
         [
             *(program("mvn"), "-q", "-B", "-f", str(project), "dependency:copy-dependencies"),
@@ -102,7 +132,8 @@ def _fetch(directory: Path) -> None:
 
 
 def main() -> None:
-    print(class_path())
+    for version in sys.argv[1:] or [KAFKA_VERSION]:
+        print(class_path(version))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connections import retrieved
 from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import ConsumerRecord, Cursor
+from barnabas.client.cursor import Cursor
 from barnabas.client.fetcher import Fetcher
 from barnabas.client.group import Group, RebalanceListener
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
+from barnabas.client.record import ConsumerRecord
+from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.stored_offsets import StoredOffsets
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.columns import schema
@@ -26,29 +28,41 @@ from barnabas.world.world import World
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.client.serdes.coder import Coder
+
 T = TypeVar("T")
 
 __all__ = ["Consumer", "ConsumerRecord", "RebalanceListener"]
 
 
-class Consumer(StoredOffsets):
-    """Used as ``async with Consumer(settings) as consumer: await consumer.subscribe(...)``, then ``async for``."""
+class Consumer(StoredOffsets, Generic[K, V]):
+    """Used as ``async with Consumer(settings) as consumer: await consumer.subscribe(...)``, then ``async for``.
+
+    ``key`` and ``value`` are the serdes of what is read; without them keys and values are bytes.
+    """
 
     def __init__(
         self,
         settings: ConsumerSettings | None = None,
         *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         cluster: Cluster | None = None,
         world: World | None = None,
     ) -> None:
         self.settings = settings or ConsumerSettings()
+        self._coder: Coder[K, V] | None = None
+        if key is not None or value is not None:
+            from barnabas.client.serdes.coder import Coder
+
+            self._coder = Coder(key, value)
         self.cluster = cluster or Cluster(self.settings, world=world)
         self._owns_cluster = cluster is None
         self._group: Group | None = None
         self._cursors: dict[TopicPartition, Cursor] = {}
         self._fetcher: Fetcher | None = None
         self._running: asyncio.Task[None] | None = None
-        self._ready: list[ConsumerRecord] = []  # taken but not handed out by the iterator, last one first
+        self._ready: list[ConsumerRecord[K, V]] = []  # taken but not handed out by the iterator, last one first
         self._turn = 0
 
     async def __aenter__(self) -> Self:
@@ -162,7 +176,7 @@ class Consumer(StoredOffsets):
         """Everything up to the ends was taken; never true without ends."""
         return self._group is None and all(cursor.is_at_end for cursor in self._cursors.values())
 
-    async def poll(self, count_max: int | None = None, *, timeout_ms: int | None = None) -> list[ConsumerRecord]:
+    async def poll(self, count_max: int | None = None, *, timeout_ms: int | None = None) -> list[ConsumerRecord[K, V]]:
         """Records as soon as there are some; none when the time is up or every end is reached.
 
         Whoever polls again says that he is done with what he got before: that is when partitions may move to other
@@ -173,7 +187,8 @@ class Consumer(StoredOffsets):
             rest = self._ready[: -count_max - 1 : -1]
             del self._ready[-len(rest) :]
             return rest
-        return await self._wait_for(lambda: self._take(count_max), timeout_ms)
+        taken = await self._wait_for(lambda: self._take(count_max), timeout_ms)
+        return cast("list[ConsumerRecord[K, V]]", taken) if self._coder is None else await self._decoded(taken)
 
     async def poll_arrow(self, *, timeout_ms: int | None = None, with_headers: bool = False) -> pyarrow.Table:
         """All records that are here, as soon as there are some, as columns: no Python object is made for a record.
@@ -183,14 +198,32 @@ class Consumer(StoredOffsets):
         """
         import pyarrow as pa
 
-        for record in self._ready[::-1]:  # what the iterator holds is read again, as columns
-            place = TopicPartition(record.topic, record.partition)
-            self._cursors[place].seek(min(record.offset, self._cursors[place].position))
-        self._ready.clear()
+        ready, self._ready = self._ready[::-1], []
+        self._rewind(ready)  # what the iterator holds is read again, as columns
         batches = await self._wait_for(lambda: self._take_columns(with_headers=with_headers), timeout_ms)
         return pa.Table.from_batches(batches, schema=schema(with_headers=with_headers))
 
-    def give_back(self, records: Iterable[ConsumerRecord]) -> None:
+    async def _decoded(self, records: list[ConsumerRecord]) -> list[ConsumerRecord[K, V]]:
+        """What could be decoded. The record that could not be is read again by the next poll, which raises why."""
+        assert self._coder is not None
+        try:
+            decoded, error = await self._coder.decode(records)
+        except BaseException:  # whoever cancels a poll has not seen its records
+            self._rewind(records)
+            raise
+        self._rewind(records[len(decoded) :])
+        if error is not None and not decoded:
+            raise error
+        return decoded
+
+    def _rewind(self, records: Iterable[ConsumerRecord[Any, Any]]) -> None:
+        """The records, which are the newest that were taken, are taken again by the next poll."""
+        for record in records:
+            cursor = self._cursors.get(TopicPartition(record.topic, record.partition))
+            if cursor is not None and record.offset < cursor.position:
+                cursor.seek(record.offset)
+
+    def give_back(self, records: Iterable[ConsumerRecord[K, V]]) -> None:
         """Records of the last poll that were not looked at: the next poll hands them out again."""
         self._ready.extend(reversed(list(records)))
 
@@ -219,7 +252,7 @@ class Consumer(StoredOffsets):
 
     async def batches(
         self, count_max: int | None = None, *, timeout_ms: int | None = None
-    ) -> AsyncIterator[list[ConsumerRecord]]:
+    ) -> AsyncIterator[list[ConsumerRecord[K, V]]]:
         """Polls without end, or until all ends are reached; with a time-out a batch may be empty."""
         while True:
             records = await self.poll(count_max, timeout_ms=timeout_ms)
@@ -230,7 +263,7 @@ class Consumer(StoredOffsets):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ConsumerRecord:
+    async def __anext__(self) -> ConsumerRecord[K, V]:
         if not self._ready:
             records = await self.poll()
             if not records:

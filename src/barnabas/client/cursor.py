@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.isolation import Visibility
+from barnabas.client.record import ConsumerRecord
 from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
@@ -23,14 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class ConsumerRecord(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+__all__ = ["Chunk", "ConsumerRecord", "Cursor"]
 
 
 class Chunk:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.ids import TopicPartition
 from barnabas.transport.channel import Unreachable
 
 
@@ -71,3 +72,36 @@ class TransactionAborted(BarnabasError):
 
 class ProducerFenced(ApiError):
     """Another producer has taken the transactional id; this one can do nothing more."""
+
+
+class Unencodable(BarnabasError):
+    """The object cannot become the bytes that its serde makes."""
+
+
+class Undecodable(BarnabasError):
+    """The bytes are not what the serde expects. A consumer stays before the record; ``seek`` goes past it.
+
+    ``partition`` and ``offset`` say which record, when a consumer raised it.
+    """
+
+    partition: TopicPartition | None = None
+    offset: int | None = None
+
+
+class MissingDependency(BarnabasError):
+    """An optional package is not installed; the message has the command that installs it."""
+
+
+class RegistryUnreachable(BarnabasError):
+    """The schema registry did not answer, or not as one."""
+
+    retriable = True
+
+
+class RegistryRefused(BarnabasError):
+    """The schema registry answered with an error; ``code`` is its number for it."""
+
+    def __init__(self, message: str, *, status: int, code: int) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code

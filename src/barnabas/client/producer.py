@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Generic, Self, cast
 
 from barnabas.client.accumulator import Accumulator
 from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_of, slices
@@ -21,6 +21,7 @@ from barnabas.client.metadata import TopicMetadata
 from barnabas.client.partitioner import Partitioner, Sticky, of_key
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
+from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
@@ -30,18 +31,25 @@ from barnabas.world.world import World
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.client.serdes.coder import Coder
+
 ARROW_BATCH_BYTES: Final = 512 * 1024  # rows come many at a time, so batches may be large
 
 __all__ = ["Delivery", "Producer", "RecordMetadata"]
 
 
-class Producer:
-    """Used as ``async with Producer(settings) as producer``; leaving the block flushes."""
+class Producer(Generic[K, V]):
+    """Used as ``async with Producer(settings) as producer``; leaving the block flushes.
+
+    ``key`` and ``value`` are the serdes of what is sent; without them keys and values are bytes.
+    """
 
     def __init__(
         self,
         settings: ProducerSettings | None = None,
         *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         cluster: Cluster | None = None,
         partitioner: Partitioner = of_key,
         world: World | None = None,
@@ -51,6 +59,7 @@ class Producer:
         self._owns_cluster = cluster is None
         self._clock = self.cluster.world.clock
         self._partitioner = partitioner
+        self._coder = _coder(key, value)
         self._sticky = Sticky(self.cluster.world.entropy, batch_bytes=self.settings.batch_size)
         self._accumulator = Accumulator(
             batch_bytes=self.settings.batch_size,
@@ -79,9 +88,9 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers | Mapping[str, bytes | None] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
@@ -95,9 +104,9 @@ class Producer:
     async def send_soon(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers | Mapping[str, bytes | None] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
@@ -109,17 +118,20 @@ class Producer:
             self._transactions.check_open()
         if isinstance(headers, Mapping):
             headers = tuple(headers.items())
-        size_bytes = size_of(key, value, headers)
+        raw_key, raw_value = cast("tuple[bytes | None, bytes | None]", (key, value))
+        if self._coder is not None:
+            raw_key, raw_value = await self._coder.encode(topic, key, value)
+        size_bytes = size_of(raw_key, raw_value, headers)
         if size_bytes > min(self.settings.max_request_size, self.settings.buffer_memory):
             raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
         found = self.cluster.known_topic(topic)
         if found is None or not self._accumulator.has_room(size_bytes):
             found = await self._wait(topic, size_bytes)
-        place = self._place(found, key, partition, size_bytes)
+        place = self._place(found, raw_key, partition, size_bytes)
         if timestamp_ms is None:
             timestamp_ms = self._clock.wall_ms()
         delivery, is_news = self._accumulator.append(
-            TopicPartition(topic, place), (timestamp_ms, key, value, headers), size_bytes, now=self._time()
+            TopicPartition(topic, place), (timestamp_ms, raw_key, raw_value, headers), size_bytes, now=self._time()
         )
         if is_news:
             self._started().wake()
@@ -317,3 +329,12 @@ class Producer:
         if chosen is not None and chosen < count:
             return chosen
         return self._sticky.choose(topic.name, topic.led_partitions or range(count), size_bytes=size_bytes)
+
+
+def _coder(key: Serde[K] | None, value: Serde[V] | None) -> Coder[K, V] | None:
+    """None for a producer of bytes, which then pays nothing."""
+    if key is None and value is None:
+        return None
+    from barnabas.client.serdes.coder import Coder
+
+    return Coder(key, value)

@@ -1,0 +1,79 @@
+"""Avro in Confluent's wire format: read with the schema that it was written with, and turned into ours.
+
+Needs fastavro. Without a schema of its own a serde only reads, and gives what the writer wrote.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from barnabas.client.serdes.avro import REFUSED, AvroSchema, parsed
+from barnabas.client.serdes.registered import Registered, SubjectOf, split, topic_name
+from barnabas.client.serdes.registry import Registry, Schema
+from barnabas.client.serdes.serde import NotReady, Place, needed, undecodable, unencodable
+
+
+class RegisteredAvro(Registered[Any]):
+    def __init__(
+        self,
+        registry: Registry,
+        schema: AvroSchema | None = None,
+        *,
+        subject: SubjectOf = topic_name,
+        auto_register: bool = True,
+    ) -> None:
+        super().__init__(registry, subject=subject, auto_register=auto_register)
+        fastavro = needed("fastavro", "avro")
+        self._write, self._read = fastavro.schemaless_writer, fastavro.schemaless_reader
+        self._own = None if schema is None else parsed(schema)
+        self._text = schema if isinstance(schema, str) else json.dumps(schema)
+        self._writers: dict[int, Any] = {}
+
+    def encode(self, content: Any, place: Place) -> bytes:
+        if self._own is None:
+            raise unencodable(content, place, "this serde was made without a schema")
+        out = io.BytesIO()
+        out.write(self._head(place))
+        try:
+            self._write(out, self._own, content)
+        except REFUSED as error:
+            raise unencodable(content, place, error) from error
+        return out.getvalue()
+
+    def decode(self, data: bytes, place: Place) -> Any:
+        schema_id, rest = split(data, place)
+        writer = self._writers.get(schema_id)
+        if writer is None:
+            raise NotReady(lambda: self._learn(schema_id, data, place))
+        source = io.BytesIO(rest)
+        try:
+            content = self._read(source, writer, self._own)
+        except REFUSED as error:
+            raise undecodable(data, place, error) from error
+        if source.tell() != len(rest):
+            raise undecodable(data, place, f"{len(rest) - source.tell()} bytes follow the data")
+        return content
+
+    async def _learn(self, schema_id: int, data: bytes, place: Place) -> None:
+        schema = await self._writer(schema_id, data, place)
+        try:
+            self._writers[schema_id] = await self._parsed(schema, {})
+        except REFUSED as error:
+            raise undecodable(data, place, f"schema {schema_id} is not Avro: {error}") from error
+
+    async def _parsed(self, schema: Schema, named: dict[str, Any]) -> Any:
+        """A schema may use types that other subjects define; those come first."""
+        fastavro = needed("fastavro", "avro")
+        for reference in schema.references:
+            used = await self.registry.version(reference.subject, reference.version)
+            await self._parsed(used.schema, named)
+        return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+
+    async def _schema(self) -> Schema:
+        return Schema(self._text, "AVRO")
+
+    def _record_name(self) -> str:
+        name = self._own.get("name", "") if isinstance(self._own, dict) else self._own
+        return str(name)
