@@ -18,7 +18,7 @@ from talk import Raw, Talk, batch, creatable, fetch_request, joined
 
 from barnabas.cli.main import main
 from barnabas.testing import Broker, BrokerProcess
-from barnabas.testing.broker import BrokerFailed
+from barnabas.testing.process import BrokerFailed
 from barnabas.wire.frame import encode_request
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest

@@ -10,7 +10,7 @@ import pytest
 
 PUBLIC = {
     "barnabas": ["__version__"],
-    "barnabas.testing": ["Broker", "BrokerProcess"],
+    "barnabas.testing": ["Broker", "BrokerProcess", "Cluster"],
     "barnabas.testing.plugin": ["broker"],
     "barnabas.client.cluster": ["Cluster"],
     "barnabas.client.producer": ["Producer"],

@@ -1,18 +1,21 @@
-"""For tests, ours and yours: a broker in the test's process or in one of its own, and a simulated world."""
+"""For tests, ours and yours: a broker in the test's process or in one of its own, a cluster, and a simulated world."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker, BrokerProcess
+    from barnabas.testing.cluster import Cluster
 
-__all__ = ["Broker", "BrokerProcess"]
+__all__ = ["Broker", "BrokerProcess", "Cluster"]
+
+_MODULES: Final = {"Broker": "broker", "BrokerProcess": "broker", "Cluster": "cluster"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from barnabas.testing import broker
-
-        return getattr(broker, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)

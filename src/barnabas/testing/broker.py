@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Coroutine, Mapping
@@ -19,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
 from barnabas.broker.settings import BrokerSettings
-from barnabas.model.errors import BarnabasError
+from barnabas.testing.process import STOP_SECONDS_MAX, ServerProcess
 from barnabas.world.adjustable import AdjustableClock
 from barnabas.world.memory import MemoryDisk
 from barnabas.world.real import RealClock, RealDisk, RealEntropy, RealWorkers, new_event_loop
@@ -28,14 +27,9 @@ from barnabas.world.world import World
 T = TypeVar("T")
 
 START_SECONDS_MAX: Final = 30
-STOP_SECONDS_MAX: Final = 30
 UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 TURNS_TO_FIRE: Final = 4  # of the loop: until a timer that fell due has started its work
 MEMORY_DIRECTORY: Final = "/barnabas"
-
-
-class BrokerFailed(BarnabasError):
-    """The broker did not start, or died; the message has its last words."""
 
 
 class Broker:
@@ -141,14 +135,14 @@ def duration_ms(duration: str | int | timedelta) -> int:
     return round(float(match[1]) * UNITS_MS[match[2]])
 
 
-class BrokerProcess:
+class BrokerProcess(ServerProcess):
     """A broker in a process of its own, on disk: one that a test can kill. Clients connect as to any other."""
 
     def __init__(self, data_dir: str | Path, *, port: int = 0, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__()
         self.data_dir = Path(data_dir)
         self._port = port
         self._settings = dict(settings or {})
-        self.process: subprocess.Popen[str] | None = None
         self.bootstrap_servers = ""
 
     def __enter__(self) -> Self:
@@ -163,33 +157,6 @@ class BrokerProcess:
         command = [sys.executable, "-m", "barnabas", "up", "--port", str(self._port), "--data-dir", str(self.data_dir)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
-        assert self.process.stdout is not None
-        said: list[str] = []
-        for line in self.process.stdout:
-            said.append(line)
-            if line.startswith("READY "):
-                self.bootstrap_servers = line.split()[1]
-                self._port = int(self.bootstrap_servers.rpartition(":")[2])
-                return
-        code = self._reap()
-        raise BrokerFailed(f"the broker ended with code {code}: {''.join(said)}")
-
-    def kill(self) -> None:
-        """As a crash of the process: no chance to write anything."""
-        if self.process is not None:
-            self.process.kill()
-            self._reap()
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
-            self._reap()
-
-    def _reap(self) -> int:
-        assert self.process is not None
-        assert self.process.stdout is not None
-        code = self.process.wait(STOP_SECONDS_MAX)
-        self.process.stdout.close()
-        self.process = None
-        return code
+        self.spawn(command)
+        self.bootstrap_servers = self.until_ready()
+        self._port = int(self.bootstrap_servers.rpartition(":")[2])

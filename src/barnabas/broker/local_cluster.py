@@ -1,0 +1,74 @@
+"""The settings of a whole cluster on one machine: one process to a broker, every broker a controller too.
+
+`barnabas up --brokers 3` and the cluster for tests run what is described here; each node's settings are written to a
+file, so that any one of them can also be started by hand. More than three brokers share the machine's first three
+controllers: a larger quorum would be slower and no safer where one machine fails as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.broker.profile import DEVELOPMENT
+
+CONTROLLERS_MAX: Final = 3
+REPLICAS_MAX: Final = 3
+BROKERS_MAX: Final = 64
+CONTROLLER_LISTENER: Final = "CONTROLLER"
+CONFIG_FILE: Final = "server.properties"
+
+
+class Ports(NamedTuple):
+    broker: int
+    controller: int
+
+
+def local_cluster(
+    directory: str, *, host: str, ports: Sequence[Ports], overrides: Mapping[str, str] | None = None
+) -> dict[int, dict[str, str]]:
+    """The settings of every node, by node id; the first is the one that founds the cluster."""
+    voters = ports[:CONTROLLERS_MAX]
+    quorum = ",".join(f"{host}:{each.controller}" for each in voters)
+    return {
+        node_id: {
+            **DEVELOPMENT,
+            **_replication(len(ports)),
+            "node.id": str(node_id),
+            "controller.listener.names": CONTROLLER_LISTENER,
+            "controller.quorum.bootstrap.servers": quorum,
+            "log.dirs": f"{directory}/broker-{node_id}",
+            **_roles(host, each, is_controller=node_id <= CONTROLLERS_MAX),
+            **(overrides or {}),
+        }
+        for node_id, each in enumerate(ports, 1)
+    }
+
+
+def _roles(host: str, ports: Ports, *, is_controller: bool) -> dict[str, str]:
+    listeners = f"PLAINTEXT://{host}:{ports.broker}"
+    if not is_controller:
+        return {"process.roles": "broker", "listeners": listeners}
+    return {
+        "process.roles": "broker,controller",
+        "listeners": f"{listeners},{CONTROLLER_LISTENER}://{host}:{ports.controller}",
+        "controller.quorum.auto.join.enable": "true",
+    }
+
+
+def _replication(brokers: int) -> dict[str, str]:
+    """As many copies as there are brokers, up to three, of which one may be missing."""
+    replicas = min(REPLICAS_MAX, brokers)
+    in_sync = str(max(1, replicas - 1))
+    return {
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": in_sync,
+    }
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    """As a ``server.properties`` file."""
+    return "".join(f"{name}={value}\n" for name, value in settings.items())

@@ -1,0 +1,102 @@
+"""A cluster for tests: a process to each broker, on free ports, below one directory; any of them can be killed.
+
+Every broker is a controller too, up to three. What a broker writes is there when it starts again. The same settings are
+run by ``barnabas up --brokers``.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from barnabas.broker.local_cluster import CONFIG_FILE, Ports, local_cluster, properties_text
+from barnabas.testing.process import ServerProcess
+
+HOST: Final = "127.0.0.1"
+
+
+class Cluster:
+    """``with Cluster(tmp_path) as cluster: ... cluster.bootstrap_servers``; brokers are numbered from 1."""
+
+    def __init__(self, directory: str | Path, *, brokers: int = 3, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = Path(directory).absolute()
+        ports = _free_ports(brokers)
+        nodes = local_cluster(str(self.directory), host=HOST, ports=ports, overrides=settings)
+        self._configs: dict[int, Path] = {}
+        for number, given in nodes.items():
+            path = self.directory / f"broker-{number}" / CONFIG_FILE
+            path.parent.mkdir(parents=True)
+            path.write_text(properties_text(given))
+            self._configs[number] = path
+        self.ports = dict(enumerate(ports, 1))
+        self.nodes = {number: ServerProcess() for number in nodes}
+        self._is_founded = False
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, whether they run or not: clients find those that do."""
+        return ",".join(f"{HOST}:{each.broker}" for each in self.ports.values())
+
+    def __enter__(self) -> Self:
+        try:
+            self.start_all()
+        except BaseException:
+            self.kill_all()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_all()
+
+    def start_all(self) -> None:
+        """Start those that do not run, all at once; the very first founds the cluster before."""
+        waiting = sorted(number for number, node in self.nodes.items() if node.process is None)
+        if not self._is_founded:
+            self._spawn(waiting.pop(0), "--new-cluster")
+            self.nodes[1].until_ready()
+            self._is_founded = True
+        for number in waiting:
+            self._spawn(number)
+        for number in waiting:
+            self.nodes[number].until_ready()
+
+    def start(self, number: int) -> None:
+        self._spawn(number)
+        self.nodes[number].until_ready()
+
+    def _spawn(self, number: int, *more: str) -> None:
+        config = str(self._configs[number])
+        self.nodes[number].spawn([sys.executable, "-m", "barnabas", "broker", "start", "--config", config, *more])
+
+    def kill(self, number: int) -> None:
+        self.nodes[number].kill()
+
+    def stop(self, number: int) -> None:
+        self.nodes[number].stop()
+
+    def pause(self, number: int) -> None:
+        self.nodes[number].pause()
+
+    def resume(self, number: int) -> None:
+        self.nodes[number].resume()
+
+    def stop_all(self) -> None:
+        for number in sorted(self.nodes, reverse=True):
+            self.nodes[number].stop()
+
+    def kill_all(self) -> None:
+        for node in self.nodes.values():
+            node.kill()
+
+
+def _free_ports(brokers: int) -> list[Ports]:
+    held = [socket.create_server((HOST, 0)) for _ in range(2 * brokers)]
+    try:
+        free = [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
+    return [Ports(*free[place : place + 2]) for place in range(0, len(free), 2)]
