@@ -13,7 +13,7 @@ from barnabas.wire.messages.create_topics import CreateTopicsRequest
 
 BROKER_DEFAULT: Final = -1
 ACCEPTABLE: Final = (errors.NONE.code, errors.TOPIC_ALREADY_EXISTS.code)
-_OFFSETS_SETTINGS: Final = {"cleanup.policy": "compact", "segment.bytes": "104857600", "compression.type": "producer"}
+_OFFSETS_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
 async def create_missing(broker: Services, names: list[str]) -> dict[str, errors.WireError]:
@@ -39,7 +39,7 @@ def _topic(broker: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
             name=name,
             num_partitions=broker.settings.offsets_topic_num_partitions,
             replication_factor=broker.settings.offsets_topic_replication_factor,
-            configs=_configs(_OFFSETS_SETTINGS),
+            configs=_configs({**_OFFSETS_SETTINGS, "segment.bytes": str(broker.settings.offsets_topic_segment_bytes)}),
         )
     if name == TRANSACTIONS_TOPIC:
         transactions = broker.settings.transactions

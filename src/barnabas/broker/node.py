@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.broker import lifecycle
 from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.chores import Chores
+from barnabas.broker.connection_settings import parse_overrides
 from barnabas.broker.controller_requests import allocate_producer_ids
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
@@ -58,7 +59,6 @@ from barnabas.world.world import World
 log = logger("node")
 
 FLUSH_CHECK_MS: Final = 1000
-PRODUCER_CHECK_MS: Final = 600_000
 
 
 class CannotListen(BarnabasError):
@@ -263,7 +263,7 @@ class Node:
         chores.every(settings.replica_high_watermark_checkpoint_interval_ms, "checkpoint", store.checkpoint)
         chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
         chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
-        chores.every(PRODUCER_CHECK_MS, "producers", self._expire_producers)
+        chores.every(settings.producer_id_expiration_check_interval_ms, "producers", self._expire_producers)
         self.services.cleaner.start()
         cleanup.push_async_callback(self.services.cleaner.stop)
 
@@ -326,4 +326,6 @@ def _limits(settings: BrokerSettings, security: ListenerSecurity) -> Limits:
         connections_max=settings.max_connections,
         connections_per_address_max=settings.max_connections_per_ip,
         idle_ms_max=settings.connections_max_idle_ms,
+        backlog_max=settings.socket_listen_backlog_size,
+        connections_of_address_max=parse_overrides(settings.max_connections_per_ip_overrides),
     )

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
+from barnabas.broker.connection_settings import CONNECTION_SETTINGS
 from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
+from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
-from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
 
@@ -59,7 +61,7 @@ def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setti
 
 
 def _own() -> Iterator[Setting]:
-    everywhere, here = Update.CLUSTER_WIDE, Update.PER_BROKER
+    everywhere = Update.CLUSTER_WIDE
     yield setting("node.id", Kind.INT, 1, "The number of this node in the cluster.", minimum=0)
     yield setting("broker.rack", Kind.STRING, None, "Where this broker stands; replicas are spread over racks.")
     yield setting(
@@ -109,13 +111,6 @@ def _own() -> Iterator[Setting]:
         minimum=1024,
         update=everywhere,
     )
-    yield setting(
-        "connections.max.idle.ms", Kind.LONG, 600_000, "After what time a silent connection is closed.", minimum=1
-    )
-    yield setting("max.connections", Kind.INT, INT32_MAX, "The most connections at once.", minimum=0, update=here)
-    yield setting(
-        "max.connections.per.ip", Kind.INT, INT32_MAX, "The most connections from one address.", minimum=0, update=here
-    )
 
 
 def _upkeep() -> Iterator[Setting]:
@@ -135,9 +130,6 @@ def _upkeep() -> Iterator[Setting]:
         "log.retention.check.interval.ms", Kind.LONG, 300_000, "How often old segments are looked for.", minimum=1
     )
     yield setting(
-        "log.flush.offset.checkpoint.interval.ms", Kind.INT, 60_000, "How often recovery points are saved.", minimum=0
-    )
-    yield setting(
         "replica.high.watermark.checkpoint.interval.ms",
         Kind.LONG,
         5_000,
@@ -149,6 +141,20 @@ def _upkeep() -> Iterator[Setting]:
     )
     yield setting(
         "offsets.topic.replication.factor", Kind.SHORT, 3, "Replicas of the topic that keeps group offsets.", minimum=1
+    )
+    yield setting(
+        "offsets.topic.segment.bytes",
+        Kind.INT,
+        100 * 1024 * 1024,
+        "The segment size of the topic that keeps group offsets: small, so that it is compacted and loaded soon.",
+        minimum=1024 * 1024,
+    )
+    yield setting(
+        "producer.id.expiration.check.interval.ms",
+        Kind.INT,
+        600_000,
+        "How often producers that have been silent for too long are looked for.",
+        minimum=1,
     )
     yield setting(
         "producer.id.expiration.ms",
@@ -187,7 +193,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *_upkeep(), *CLEANER_SETTINGS]
+    own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *unused_settings()]
     own += [*GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS, *CLUSTER_SETTINGS]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
@@ -215,12 +221,16 @@ class BrokerSettings:
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    socket_listen_backlog_size: int
+    max_request_partition_size_limit: int
     max_incremental_fetch_session_cache_slots: int
     log_retention_check_interval_ms: int
-    log_flush_offset_checkpoint_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    producer_id_expiration_check_interval_ms: int
     producer_id_expiration_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from barnabas.transport.buffers import FramePool
@@ -17,7 +18,6 @@ from barnabas.transport.connection import Connection, Serve
 from barnabas.world.clock import Clock
 from barnabas.world.timers import Timer, Timers
 
-BACKLOG_MAX: Final = 1024
 HANDSHAKE_SECONDS_MAX: Final = 10.0  # a peer that connects and says nothing is not waited for any longer
 IDLE_CHECKS: Final = 4  # how often in one idle time-out the connections are looked at
 
@@ -28,6 +28,8 @@ class Limits:
     connections_max: int = 2**31 - 1
     connections_per_address_max: int = 2**31 - 1
     idle_ms_max: int = 600_000
+    backlog_max: int = 1024  # connections that wait to be accepted
+    connections_of_address_max: Mapping[str, int] = field(default_factory=dict)  # where it differs from the others
 
 
 class Listener:
@@ -60,7 +62,7 @@ class Listener:
             port,
             ssl=tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX if tls is not None else None,
-            backlog=BACKLOG_MAX,
+            backlog=self.limits.backlog_max,
             start_serving=False,
         )
         self.host = host
@@ -92,10 +94,9 @@ class Listener:
         address = connection.peer[0]
         self._per_address[address] += 1
         self._connections[connection] = -1
-        return (
-            len(self._connections) <= self.limits.connections_max
-            and self._per_address[address] <= self.limits.connections_per_address_max
-        )
+        limits = self.limits
+        of_address_max = limits.connections_of_address_max.get(address, limits.connections_per_address_max)
+        return len(self._connections) <= limits.connections_max and self._per_address[address] <= of_address_max
 
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, None) is None:

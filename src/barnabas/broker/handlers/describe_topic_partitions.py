@@ -8,7 +8,7 @@ Differs from Kafka: authorised operations are not listed while there are no righ
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from barnabas.broker.request import Request
 from barnabas.metadata.partition_image import PartitionImage
@@ -24,8 +24,6 @@ from barnabas.wire.messages.describe_topic_partitions import (
 Row: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PartitionRow: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
-PARTITIONS_MAX: Final = 2000
-
 
 def handle(request: Request, message: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     image = request.broker.image
@@ -37,7 +35,8 @@ def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Describ
         if message.cursor.topic_name not in names:
             start = 0
         names = [name for name in names if name >= message.cursor.topic_name]
-    left = max(1, min(message.response_partition_limit, PARTITIONS_MAX))
+    partitions_max = request.broker.settings.max_request_partition_size_limit
+    left = max(1, min(message.response_partition_limit, partitions_max))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if left == 0:
