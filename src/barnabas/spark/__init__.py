@@ -1,0 +1,1 @@
+"""Pipelines on Spark: ``format("barnabas")`` for reading and writing."""
