@@ -19,39 +19,42 @@ CONTROLLER_LISTENER: Final = "CONTROLLER"
 CONFIG_FILE: Final = "server.properties"
 
 
-class Ports(NamedTuple):
-    broker: int
-    controller: int
+class Address(NamedTuple):
+    host: str
+    port: int
+    controller_port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 def local_cluster(
-    directory: str, *, host: str, ports: Sequence[Ports], overrides: Mapping[str, str] | None = None
+    directory: str, addresses: Sequence[Address], *, overrides: Mapping[str, str] | None = None
 ) -> dict[int, dict[str, str]]:
     """The settings of every node, by node id; the first is the one that founds the cluster."""
-    voters = ports[:CONTROLLERS_MAX]
-    quorum = ",".join(f"{host}:{each.controller}" for each in voters)
+    quorum = ",".join(f"{each.host}:{each.controller_port}" for each in addresses[:CONTROLLERS_MAX])
     return {
         node_id: {
             **DEVELOPMENT,
-            **_replication(len(ports)),
+            **_replication(len(addresses)),
             "node.id": str(node_id),
             "controller.listener.names": CONTROLLER_LISTENER,
             "controller.quorum.bootstrap.servers": quorum,
             "log.dirs": f"{directory}/broker-{node_id}",
-            **_roles(host, each, is_controller=node_id <= CONTROLLERS_MAX),
+            **_roles(each, is_controller=node_id <= CONTROLLERS_MAX),
             **(overrides or {}),
         }
-        for node_id, each in enumerate(ports, 1)
+        for node_id, each in enumerate(addresses, 1)
     }
 
 
-def _roles(host: str, ports: Ports, *, is_controller: bool) -> dict[str, str]:
-    listeners = f"PLAINTEXT://{host}:{ports.broker}"
+def _roles(address: Address, *, is_controller: bool) -> dict[str, str]:
+    listeners = f"PLAINTEXT://{address}"
     if not is_controller:
         return {"process.roles": "broker", "listeners": listeners}
     return {
         "process.roles": "broker,controller",
-        "listeners": f"{listeners},{CONTROLLER_LISTENER}://{host}:{ports.controller}",
+        "listeners": f"{listeners},{CONTROLLER_LISTENER}://{address.host}:{address.controller_port}",
         "controller.quorum.auto.join.enable": "true",
     }
 

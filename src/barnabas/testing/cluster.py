@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from barnabas.broker.local_cluster import CONFIG_FILE, Ports, local_cluster, properties_text
+from barnabas.broker.local_cluster import CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.testing.process import ServerProcess
 
 HOST: Final = "127.0.0.1"
@@ -23,22 +23,22 @@ class Cluster:
 
     def __init__(self, directory: str | Path, *, brokers: int = 3, settings: Mapping[str, str] | None = None) -> None:
         self.directory = Path(directory).absolute()
-        ports = _free_ports(brokers)
-        nodes = local_cluster(str(self.directory), host=HOST, ports=ports, overrides=settings)
+        addresses = _free_addresses(brokers)
+        nodes = local_cluster(str(self.directory), addresses, overrides=settings)
         self._configs: dict[int, Path] = {}
         for number, given in nodes.items():
             path = self.directory / f"broker-{number}" / CONFIG_FILE
             path.parent.mkdir(parents=True)
             path.write_text(properties_text(given))
             self._configs[number] = path
-        self.ports = dict(enumerate(ports, 1))
+        self.addresses = dict(enumerate(addresses, 1))
         self.nodes = {number: ServerProcess() for number in nodes}
         self._is_founded = False
 
     @property
     def bootstrap_servers(self) -> str:
         """All brokers, whether they run or not: clients find those that do."""
-        return ",".join(f"{HOST}:{each.broker}" for each in self.ports.values())
+        return ",".join(map(str, self.addresses.values()))
 
     def __enter__(self) -> Self:
         try:
@@ -92,11 +92,11 @@ class Cluster:
             node.kill()
 
 
-def _free_ports(brokers: int) -> list[Ports]:
+def _free_addresses(brokers: int) -> list[Address]:
     held = [socket.create_server((HOST, 0)) for _ in range(2 * brokers)]
     try:
         free = [each.getsockname()[1] for each in held]
     finally:
         for each in held:
             each.close()
-    return [Ports(*free[place : place + 2]) for place in range(0, len(free), 2)]
+    return [Address(HOST, *free[place : place + 2]) for place in range(0, len(free), 2)]

@@ -39,6 +39,10 @@ class SimulatedClock:
     def monotonic_ns(self) -> int:
         return self._loop.now_ns
 
+    def thread_ns(self) -> int:
+        """Work takes no time here."""
+        return 0
+
     def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Virtual time passes by itself, timers and all: nobody needs to be told."""
         return _nothing
