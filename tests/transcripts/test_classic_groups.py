@@ -64,6 +64,7 @@ class Play:
         self._request_ids = itertools.count(1)
         self._member_ids = itertools.count(1)
         self._asked: dict[int, Actor] = {}
+        self.is_log_closed = False
         self.restart()
 
     def restart(self) -> None:
@@ -99,19 +100,35 @@ class Play:
         self._apply(self.shard.handle(-1, event, self.now_ms))
 
     def _apply(self, effects: Effects) -> None:
+        if effects.records and self.is_log_closed:
+            self._fail(effects)
+            return
         for key, value in effects.records:
             self.shard.replay(key, value, offset=len(self.log), producer=effects.producer, timestamp_ms=self.now_ms)
             self.log.append((key, value, effects.producer))
+        self._set_timers(effects)
+        for request_id, response in effects.answers:
+            actor = self._asked.pop(request_id, None)
+            if actor is not None:
+                self.heard.append(f"{actor.name} <- {_told(actor, response)}")
+
+    def _fail(self, effects: Effects) -> None:
+        """As the runtime does when the log takes nothing."""
+        for request_id, _ in effects.answers:
+            actor = self._asked.pop(request_id, None)
+            if actor is not None:
+                self.heard.append(f"{actor.name} <- {errors.COORDINATOR_NOT_AVAILABLE.name}")
+        assert effects.rescue is not None, "the whole shard would be loaded again"
+        self._set_timers(effects)
+        self._apply(effects.rescue())
+
+    def _set_timers(self, effects: Effects) -> None:
         for timer in effects.timers:
             if timer.deadline_ms is None:
                 self._deadlines.pop(timer.key, None)
             else:
                 self._deadlines[timer.key] = timer.deadline_ms
                 heapq.heappush(self._queue, (timer.deadline_ms, next(self._request_ids), timer.key))
-        for request_id, response in effects.answers:
-            actor = self._asked.pop(request_id, None)
-            if actor is not None:
-                self.heard.append(f"{actor.name} <- {_told(actor, response)}")
 
     def pass_time(self, duration_ms: int) -> None:
         until_ms = self.now_ms + duration_ms
@@ -138,6 +155,8 @@ class Play:
 
     def _happens(self, words: list[str]) -> None:
         match words:
+            case ["log", "takes", what]:
+                self.is_log_closed = what == "nothing"
             case ["broker", "restarts"]:
                 self.restart()
             case ["topic", name, "is", "deleted"]:

@@ -161,6 +161,7 @@ class ClassicProtocol:
             self._add(group, request_id, message, asked, asked.new_member_id, now_ms, effects)
             return
         member = group.members[known_id]
+        protocols = member.protocols
         self._fence(group, member, effects)
         former_leader = group.leader_id
         group.rename(member, asked.new_member_id)
@@ -175,10 +176,21 @@ class ClassicProtocol:
                 answer.leader, answer.members, answer.skip_assignment = former_leader or "", [], False
             effects.answer(request_id, answer)
             effects.record(classic_group_key(group.group_id), classic_group_value(group.as_record()))
+            effects.rescue = lambda: self._take_back(group, member, known_id, protocols, now_ms)
         else:
             self.rebalance.prepare_or_complete(
                 group, now_ms, effects, f"instance {member.instance_id} joins with other protocols or while syncing"
             )
+
+    def _take_back(
+        self, group: ClassicGroup, member: ClassicMember, former_id: str, protocols: Protocols, now_ms: int
+    ) -> Effects:
+        """An instance's new id could not be kept, so it has its former one."""
+        effects = Effects().timer(session_key(group, member.member_id), None)
+        group.rename(member, former_id)
+        group.change_protocols(member, protocols)
+        self.extend_session(group, member, now_ms, effects)
+        return effects
 
     def _fence(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
         """Whoever used the instance's place until now is told so, if it waits for something."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.coordinator.classic_group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup
 from barnabas.coordinator.classic_member import ClassicMember
-from barnabas.coordinator.effects import Effects
+from barnabas.coordinator.effects import Effects, nothing_to_undo
 from barnabas.coordinator.group_records import classic_group_key, classic_group_value
 from barnabas.coordinator.group_settings import GroupSettings
 from barnabas.model import errors
@@ -101,6 +101,8 @@ class ClassicRebalance:
         if group.state is EMPTY:
             log.info("group is empty", group=group.group_id, generation=group.generation)
             effects.record(classic_group_key(group.group_id), classic_group_value(group.as_record()))
+            # If that is not kept, members of before come back with the log, and their sessions end as they did.
+            effects.rescue = nothing_to_undo
             return
         log.info("generation begins", group=group.group_id, generation=group.generation, members=len(group.members))
         for member in group.members.values():
@@ -137,6 +139,15 @@ class ClassicRebalance:
         self.propagate(group, errors.NONE, now_ms, effects)
         group.move(STABLE, now_ms=now_ms)
         effects.record(classic_group_key(group.group_id), value)
+        effects.rescue = lambda: self._assign_again(group, now_ms)
+
+    def _assign_again(self, group: ClassicGroup, now_ms: int) -> Effects:
+        """The assignment could not be kept, and everybody who waited for it has heard so."""
+        effects = Effects()
+        for member in group.members.values():
+            member.assignment = b""
+        self.prepare(group, now_ms, effects, "the assignment could not be kept")
+        return effects
 
     def propagate(self, group: ClassicGroup, error: WireError, now_ms: int, effects: Effects) -> None:
         for member in group.members.values():

@@ -6,7 +6,7 @@ scale here: ``now_ms`` is the wall clock's, never goes back, and deadlines are o
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
 
 
@@ -41,9 +41,12 @@ class Effects:
 
     With a ``producer`` the batch is a part of that producer's transaction. A timer is armed at once. Records that mean
     the same one by one, such as tombstones, need not be ``is_atomic``: then they may take several batches.
+
+    If the records cannot be written, whoever was to be answered is told why, and ``rescue`` says how to go on; without
+    one the whole shard is loaded again. A step that changes nothing but by its records has nothing to undo.
     """
 
-    __slots__ = ("answers", "is_atomic", "producer", "records", "sends", "timers")
+    __slots__ = ("answers", "is_atomic", "producer", "records", "rescue", "sends", "timers")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -52,6 +55,7 @@ class Effects:
         self.sends: list[Any] = []
         self.producer: ProducerIdEpoch | None = None
         self.is_atomic = True
+        self.rescue: Callable[[], Effects] | None = None
 
     def record(self, key: bytes, value: bytes | None) -> Effects:
         self.records.append(Record(key, value))
@@ -72,6 +76,8 @@ class Effects:
     def extend(self, other: Effects) -> Effects:
         """Take over what another step decided, after what is here; both belong to one transaction, or to none."""
         assert self.producer is None or other.producer is None or self.producer == other.producer
+        if other.records:
+            self.rescue = _both(self.rescue, other.rescue) if self.records else other.rescue
         self.records += other.records
         self.answers += other.answers
         self.timers += other.timers
@@ -86,6 +92,18 @@ class Effects:
     def __repr__(self) -> str:
         parts = ((name, getattr(self, name)) for name in self.__slots__)
         return f"Effects({', '.join(f'{name}={value!r}' for name, value in parts if value and value is not True)})"
+
+
+def nothing_to_undo() -> Effects:
+    """The rescue of a step that has changed nothing yet."""
+    return Effects()
+
+
+def _both(first: Callable[[], Effects] | None, second: Callable[[], Effects] | None) -> Callable[[], Effects] | None:
+    if first is None or second is None:
+        return None
+    one, other = first, second
+    return lambda: one().extend(other())
 
 
 class Shard(Protocol):

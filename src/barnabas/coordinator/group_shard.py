@@ -1,19 +1,20 @@
 """All groups of one partition of ``__consumer_offsets``: which machine answers what, and what a line of the log means.
 
-Classic groups are in ``classic_*``, offsets in ``offset*``; groups of the consumer protocol come in through
+Classic groups are in ``classic_*``, offsets in ``group_offsets``; groups of the consumer protocol come in through
 :class:`ModernGroups`. The runtime runs this shard; nothing here waits or knows a clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sized
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from barnabas.coordinator.classic_group import ClassicGroup, GroupState
 from barnabas.coordinator.classic_protocol import ClassicProtocol
 from barnabas.coordinator.classic_rebalance import JOIN, SESSION, SYNC, join_refused, session_key
-from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch
+from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, nothing_to_undo
 from barnabas.coordinator.group_listing import delete_groups, describe_groups, list_groups
+from barnabas.coordinator.group_offsets import EXPIRY, GroupOffsets
 from barnabas.coordinator.group_records import (
     CLASSIC_GROUP,
     LEGACY_OFFSET,
@@ -26,7 +27,7 @@ from barnabas.coordinator.group_records import (
     key_type,
 )
 from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
-from barnabas.coordinator.group_settings import EXPIRED_PER_STEP_MAX, GROUPS_MAX, GroupSettings
+from barnabas.coordinator.group_settings import GROUPS_MAX, GroupSettings
 from barnabas.coordinator.offset_protocol import FetchOffsets, OffsetProtocol
 from barnabas.coordinator.offsets import Offsets
 from barnabas.model import errors
@@ -39,12 +40,8 @@ from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
-from barnabas.wire.messages.offset_fetch import OffsetFetchResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-
-EXPIRY: Final = "offsets-expiry"
-GROUP_ID_NOT_FOUND_SINCE: Final = 9  # of OffsetCommit; older clients would not know the error
 
 
 class ModernGroup(Protocol):
@@ -112,6 +109,7 @@ class GroupShard:
         self.offsets = Offsets()
         self.classic = ClassicProtocol(settings)
         self.offset_protocol = OffsetProtocol(self.offsets, settings)
+        self.group_offsets = GroupOffsets(self)
         self.modern = make_modern(self) if make_modern is not None else None
         self._is_loaded = False
         self._handlers: dict[type, Callable[[int, GroupRequest, Any, int], Effects]] = {
@@ -119,9 +117,9 @@ class GroupShard:
             SyncGroupRequest: self._sync,
             HeartbeatRequest: self._heartbeat,
             LeaveGroupRequest: self._leave,
-            OffsetCommitRequest: self._commit,
-            TxnOffsetCommitRequest: self._commit_in_transaction,
-            OffsetDeleteRequest: self._delete_offsets,
+            OffsetCommitRequest: self.group_offsets.commit,
+            TxnOffsetCommitRequest: self.group_offsets.commit_in_transaction,
+            OffsetDeleteRequest: self.group_offsets.delete,
             ListGroupsRequest: self._list,
             DescribeGroupsRequest: self._describe,
             DeleteGroupsRequest: self._delete,
@@ -135,10 +133,11 @@ class GroupShard:
             if handler is not None:
                 return handler(request_id, request, request.message, now_ms)
         elif isinstance(request, FetchOffsets):
-            return Effects().answer(request_id, self._fetch(request))
+            return Effects().answer(request_id, self.group_offsets.fetch(request))
         effects = Effects()
         if isinstance(request, TopicsDeleted):
             self.offset_protocol.delete_topics(request.names, effects)
+            effects.rescue = nothing_to_undo
         if self.modern is not None and self.modern.is_concerned(request):
             effects.extend(self.modern.handle(request_id, request, now_ms))
         return effects
@@ -148,7 +147,7 @@ class GroupShard:
         effects = Effects()
         kind = key[0]
         if kind == EXPIRY:
-            self._expire(now_ms, effects)
+            self.group_offsets.expire(now_ms, effects)
         elif kind in (JOIN, SYNC, SESSION):
             group = self.groups.get(key[1])
             if isinstance(group, ClassicGroup):
@@ -165,7 +164,7 @@ class GroupShard:
             rebalance.on_sync_timer(group, now_ms, effects)
         else:
             rebalance.on_session_timer(group, key[2], now_ms, effects)
-            self._forget_if_unused(group)
+            self.forget_if_unused(group)
 
     def loaded(self, now_ms: int) -> Effects:
         """Members get a whole session to be heard of; the retention of offsets begins to be watched."""
@@ -230,13 +229,13 @@ class GroupShard:
         group = self.groups[group_id] = ClassicGroup(group_id, now_ms=now_ms)
         return group
 
-    def _known(self, group_id: str, error: errors.WireError = errors.GROUP_ID_NOT_FOUND) -> Group:
+    def known(self, group_id: str, error: errors.WireError = errors.GROUP_ID_NOT_FOUND) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise ApiError(error, f"Group {group_id} not found.")
         return group
 
-    def _forget_if_unused(self, group: ClassicGroup) -> None:
+    def forget_if_unused(self, group: ClassicGroup) -> None:
         """A group that never had a member leaves no trace."""
         is_used = group.generation or group.members or group.pending_members or group.state is not GroupState.EMPTY
         if not is_used and not any(self.offsets.places(group.group_id)):
@@ -269,7 +268,7 @@ class GroupShard:
             group = self.create_classic(message.group_id, now_ms)
         effects = Effects()
         self.classic.join(group, request_id, asked, now_ms, effects)
-        self._forget_if_unused(group)
+        self.forget_if_unused(group)
         return effects
 
     def _sync(self, request_id: int, asked: GroupRequest, message: SyncGroupRequest, now_ms: int) -> Effects:
@@ -284,7 +283,7 @@ class GroupShard:
         return effects
 
     def _heartbeat(self, request_id: int, asked: GroupRequest, message: HeartbeatRequest, now_ms: int) -> Effects:
-        group = self._known(message.group_id, errors.UNKNOWN_MEMBER_ID)
+        group = self.known(message.group_id, errors.UNKNOWN_MEMBER_ID)
         if not isinstance(group, ClassicGroup):
             assert self.modern is not None
             return self.modern.handle(request_id, asked, now_ms)
@@ -293,95 +292,14 @@ class GroupShard:
         return effects
 
     def _leave(self, request_id: int, asked: GroupRequest, message: LeaveGroupRequest, now_ms: int) -> Effects:
-        group = self._known(message.group_id, errors.UNKNOWN_MEMBER_ID)
+        group = self.known(message.group_id, errors.UNKNOWN_MEMBER_ID)
         if not isinstance(group, ClassicGroup):
             assert self.modern is not None
             return self.modern.handle(request_id, asked, now_ms)
         effects = Effects()
         self.classic.leave(group, request_id, message, now_ms, effects)
-        self._forget_if_unused(group)
+        self.forget_if_unused(group)
         return effects
-
-    # --- offsets --------------------------------------------------------------------------------------------------
-
-    def _commit(self, request_id: int, asked: GroupRequest, message: OffsetCommitRequest, now_ms: int) -> Effects:
-        effects = Effects()
-        epoch = message.generation_id_or_member_epoch
-        if message.group_id not in self.groups and epoch >= 0:
-            is_known_error = asked.version >= GROUP_ID_NOT_FOUND_SINCE
-            raise ApiError(errors.GROUP_ID_NOT_FOUND if is_known_error else errors.ILLEGAL_GENERATION)
-        self._check_commit(asked, message, epoch, now_ms, effects, is_transactional=False)
-        return effects.answer(request_id, self.offset_protocol.commit(asked, message, now_ms, effects))
-
-    def _commit_in_transaction(
-        self, request_id: int, asked: GroupRequest, message: TxnOffsetCommitRequest, now_ms: int
-    ) -> Effects:
-        effects = Effects()
-        if message.group_id not in self.groups and message.generation_id >= 0:
-            raise ApiError(errors.ILLEGAL_GENERATION)
-        try:
-            self._check_commit(asked, message, message.generation_id, now_ms, effects, is_transactional=True)
-        except ApiError as error:
-            if error.error is errors.STALE_MEMBER_EPOCH:
-                raise ApiError(errors.ILLEGAL_GENERATION, error.message) from error
-            raise
-        return effects.answer(request_id, self.offset_protocol.commit_in_transaction(asked, message, now_ms, effects))
-
-    def _check_commit(
-        self,
-        asked: GroupRequest,
-        message: OffsetCommitRequest | TxnOffsetCommitRequest,
-        epoch: int,
-        now_ms: int,
-        effects: Effects,
-        *,
-        is_transactional: bool,
-    ) -> None:
-        group = self.groups.get(message.group_id)
-        member_id, instance_id = message.member_id, message.group_instance_id
-        if group is None:
-            group = self.create_classic(message.group_id, now_ms)
-        if isinstance(group, ClassicGroup):
-            member = group.check_commit(member_id, instance_id, epoch, is_transactional=is_transactional)
-            if member is not None and not is_transactional:
-                self.classic.extend_session(group, member, now_ms, effects)  # whoever commits is alive
-        else:
-            partitions = [
-                (asked.topic_ids[topic.name], each.partition_index)
-                for topic in message.topics
-                if topic.name in asked.topic_ids
-                for each in topic.partitions
-            ]
-            group.check_commit(
-                member_id, instance_id, epoch, partitions, is_transactional=is_transactional, version=asked.version
-            )
-
-    def _fetch(self, request: FetchOffsets) -> OffsetFetchResponse.OffsetFetchResponseGroup:
-        group = self.groups.get(request.group.group_id)
-        if group is not None and not isinstance(group, ClassicGroup):
-            group.check_fetch(request.group.member_id, request.group.member_epoch)
-        return OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=request.group.group_id, topics=self.offset_protocol.fetch(request)
-        )
-
-    def _delete_offsets(self, request_id: int, _: GroupRequest, message: OffsetDeleteRequest, now_ms: int) -> Effects:
-        group = self._known(message.group_id)
-        if isinstance(group, ClassicGroup):
-            group.check_delete_offsets()
-        effects = Effects()
-        return effects.answer(request_id, self.offset_protocol.delete(group, message, effects))
-
-    def _expire(self, now_ms: int, effects: Effects) -> None:
-        """Offsets that nobody has used for long, and groups of which nothing is left; the rest in the next step."""
-        effects.timer((EXPIRY,), now_ms + self.settings().retention_check_ms)
-        for group in list(self.groups.values()):
-            is_nothing_left = self.offset_protocol.expire(group.group_id, group, now_ms, effects)
-            is_pending = isinstance(group, ClassicGroup) and group.pending_members
-            if is_nothing_left and group.is_empty and not is_pending:
-                self.add_group_tombstones(group, effects)
-            if len(effects.records) >= EXPIRED_PER_STEP_MAX:
-                effects.timer((EXPIRY,), now_ms + 1)
-                return
 
     # --- tools ----------------------------------------------------------------------------------------------------
 
@@ -393,4 +311,5 @@ class GroupShard:
 
     def _delete(self, request_id: int, asked: GroupRequest, message: DeleteGroupsRequest, now_ms: int) -> Effects:
         effects = Effects()
+        effects.rescue = nothing_to_undo
         return effects.answer(request_id, delete_groups(self.groups, message, self.add_tombstones, effects))

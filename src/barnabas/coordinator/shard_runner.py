@@ -1,8 +1,9 @@
 """The life of one shard on one partition: loaded by replay, asked, and dropped when anything it relies on is gone.
 
 What a step decides is appended as one batch and replayed at once; whoever waits for an answer gets it when the high
-watermark has passed everything decided so far. If a write fails, or the machine itself breaks, the shard is thrown
-away and loaded again from what is really in the log. Only :mod:`barnabas.coordinator.runtime` makes these.
+watermark has passed everything decided so far. If a write fails and the step does not know what to do then, or the
+machine itself breaks, the shard is thrown away and loaded again from what is really in the log. Only
+:mod:`barnabas.coordinator.runtime` makes these.
 """
 
 from __future__ import annotations
@@ -173,12 +174,20 @@ class ShardRunner:
                 if effects.producer is not None and error.error is errors.INVALID_PRODUCER_EPOCH:
                     return  # a fenced producer's fault, not the log's: what the shard holds is still true
                 log.warning("coordinator could not write", partition=self._partition.id, reason=failure)
-                self._reload()
+                if effects.rescue is None:
+                    self._reload()
+                else:
+                    # Sessions that were prolonged stay so, and what comes round comes round again.
+                    self._set_timers(effects, now_ms)
+                    self._step(effects.rescue, now_ms, NO_REQUEST)
                 return
-        for timer in effects.timers:
-            self._timers.set(timer.key, timer.deadline_ms, now_ms=now_ms)
+        self._set_timers(effects, now_ms)
         if effects.answers or effects.sends:
             self._release_later(effects, last_offset)
+
+    def _set_timers(self, effects: Effects, now_ms: int) -> None:
+        for timer in effects.timers:
+            self._timers.set(timer.key, timer.deadline_ms, now_ms=now_ms)
 
     def _append(self, effects: Effects, now_ms: int) -> int:
         producer = effects.producer

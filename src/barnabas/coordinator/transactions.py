@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.coordinator import transaction_records as records
-from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch
+from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, nothing_to_undo
 from barnabas.coordinator.transaction_decisions import end_v1, end_v2, initialised_as, is_expected, stranger
 from barnabas.coordinator.transaction_requests import (
     AddPartitions,
@@ -40,6 +40,8 @@ log = logger("transactions")
 
 TIME_OUTS: Final = "time-outs"
 EXPIRY: Final = "expiry"
+MARKERS: Final = "markers"
+MARKERS_AGAIN_MS: Final = 1000  # after which a transaction is ended again whose end could not be written down
 EXPIRED_PER_STEP_MAX: Final = 1000  # tombstones in one batch; the rest follow in the next step
 
 S = TransactionState
@@ -224,13 +226,20 @@ class TransactionShard:
             or (transaction.producer_id, transaction.producer_epoch) != request.producer
         ):
             return Effects()  # written twice: the first report has settled it
-        return self._write(Effects(), transaction.completed(now_ms), now_ms)
+        effects = self._write(Effects(), transaction.completed(now_ms), now_ms)
+        again = (MARKERS, request.transactional_id)
+        effects.rescue = lambda: Effects().timer(again, now_ms + MARKERS_AGAIN_MS)
+        return effects
 
     # --- time -----------------------------------------------------------------------------------------------------
 
     def on_timer(self, key: Hashable, now_ms: int) -> Effects:
         self._armed.discard(key)
         effects = Effects()
+        if isinstance(key, tuple):
+            transaction = self._transactions.get(key[1])
+            # A marker that is there already is no harm: whoever writes it again is told that all is well.
+            return effects.send(_markers(transaction)) if transaction and transaction.is_decided else effects
         if key == TIME_OUTS:
             for transactional_id in list(self._ongoing):
                 transaction = self._transactions[transactional_id]
@@ -246,6 +255,7 @@ class TransactionShard:
             ]
             for transactional_id in expired[:EXPIRED_PER_STEP_MAX]:
                 effects.record(records.encode_key(transactional_id), None)
+                effects.rescue = nothing_to_undo
             if len(expired) > EXPIRED_PER_STEP_MAX:
                 self._armed.add(EXPIRY)
                 effects.timer(EXPIRY, now_ms)
@@ -281,7 +291,9 @@ class TransactionShard:
     def _write(self, effects: Effects, transaction: Transaction, now_ms: int) -> Effects:
         value = records.encode_value(transaction, feature_level=self._rules().feature_level)
         effects.record(records.encode_key(transaction.transactional_id), value)
+        # Read only when the record is replayed; if it cannot be written, nothing has happened.
         self._last_epochs[transaction.transactional_id] = transaction.last_producer_epoch
+        effects.rescue = nothing_to_undo
         return self._arm(effects, now_ms, is_ongoing=transaction.state is S.ONGOING)
 
 

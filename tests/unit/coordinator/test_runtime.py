@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,16 @@ class Stage:
             for callback in tuple(self._callbacks):
                 callback(self.partition, self.partition.is_leader)
 
+    def hold_the_high_watermark(self) -> None:
+        """It waits for the disk, and nobody syncs that."""
+        self.partition._start_flush = lambda: None
+        self.partition.log.settings = replace(self.settings, flush_messages=1)
+        self.partition.apply_settings()
+
+    def let_the_high_watermark_go(self) -> None:
+        self.partition.log.settings = self.settings
+        self.partition.apply_settings()
+
     def _image(self, leader: int, isr: tuple[int, ...] = (BROKER,)) -> PartitionImage:
         self._epoch += 1
         return PartitionImage(
@@ -105,6 +116,14 @@ class Counter:
         match request:
             case ("add", number):
                 return Effects().record(b"n", b"%d" % number).answer(request_id, self.sums.get(b"n", 0) + number)
+            case ("add or forget it", number):
+                effects = Effects().record(b"n", b"%d" % number).answer(request_id, None)
+                effects.rescue = Effects
+                return effects
+            case ("add or add", number):
+                effects = Effects().record(b"n", b"%d" % number).answer(request_id, None)
+                effects.rescue = lambda: Effects().record(b"n", b"1")
+                return effects
             case ("add in a transaction", number):
                 effects = Effects().record(b"n", b"%d" % number).answer(request_id, None)
                 effects.producer = ProducerIdEpoch(9, 0)
@@ -189,15 +208,13 @@ def test_a_record_is_appended_replayed_and_answered() -> None:
 def test_nobody_is_answered_before_the_high_watermark_has_passed() -> None:
     async def story(scene: Scene) -> None:
         await scene.lead()
-        scene.stage.partition._must_flush = True  # so the high watermark waits for the disk
-        scene.stage.partition._start_flush = lambda: None
+        scene.stage.hold_the_high_watermark()
         adding = asyncio.ensure_future(scene.ask("add", 3))
         reading = asyncio.ensure_future(scene.ask("read"))
         await asyncio.sleep(1)
         assert not adding.done()
         assert not reading.done()  # it would see a number that may yet be lost
-        scene.stage.partition._must_flush = False
-        scene.stage.partition._advance()
+        scene.stage.let_the_high_watermark_go()
         assert await adding == 3
         assert await reading == 3
 
@@ -255,8 +272,7 @@ def test_who_waits_hears_that_leadership_is_lost() -> None:
 def test_what_was_not_committed_when_leadership_went_is_not_confirmed() -> None:
     async def story(scene: Scene) -> None:
         await scene.lead()
-        scene.stage.partition._must_flush = True
-        scene.stage.partition._start_flush = lambda: None
+        scene.stage.hold_the_high_watermark()
         adding = asyncio.ensure_future(scene.ask("add", 3))
         await asyncio.sleep(0.1)
         scene.stage.lead(FOLLOWER)
@@ -385,3 +401,31 @@ def test_what_a_transaction_writes_counts_when_it_is_committed(is_reloaded: bool
         assert await scene.ask("read") == 5
 
     play(story)
+
+
+def test_a_write_that_fails_harms_nobody_else_if_the_step_knows_what_to_do() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        waiting = asyncio.ensure_future(scene.ask("wait", 5000))
+        await asyncio.sleep(0.1)
+        scene.stage.lead(isr=())  # nobody is in sync
+        assert await scene.refusal("add or forget it", 2) is errors.COORDINATOR_NOT_AVAILABLE
+        assert scene.runtime.active == [0], "the shard has stayed"
+        scene.stage.lead()
+        assert await scene.ask("read") == 0
+        assert await waiting > 0
+
+    play(story, min_insync_replicas=1)
+
+
+def test_a_rescue_that_cannot_be_written_either_has_the_shard_loaded_again() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.lead()
+        await scene.ask("add", 1)
+        scene.stage.lead(isr=())
+        assert await scene.refusal("add or add", 2) is errors.COORDINATOR_NOT_AVAILABLE
+        assert scene.runtime.loading == [0]
+        await scene.runtime.until_loaded()
+        assert await scene.ask("read") == 1
+
+    play(story, min_insync_replicas=1)
