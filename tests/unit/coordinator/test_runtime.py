@@ -75,6 +75,7 @@ class Stage:
     def let_the_high_watermark_go(self) -> None:
         self.partition.log.settings = self.settings
         self.partition.apply_settings()
+        self.partition._advance()
 
     def _image(self, leader: int, isr: tuple[int, ...] = (BROKER,)) -> PartitionImage:
         self._epoch += 1
