@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.observe.log import logger
 from barnabas.raft import events
 from barnabas.raft.delivery import Delivery, LeaderAndEpoch, RaftListener
 from barnabas.raft.describe import QuorumDescription, describe
@@ -32,11 +33,13 @@ from barnabas.wire.messages import response_of
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.fetch_snapshot import FetchSnapshotRequest
 from barnabas.wire.records import encode_batch
-from barnabas.world.disk import DiskFailure
+from barnabas.world.disk import DiskFailure, DiskFull
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
 __all__ = ["LeaderAndEpoch", "NotLeader", "PeerGone", "QuorumDescription", "RaftDriver", "RaftListener", "RaftPeers"]
+
+log = logger("raft")
 
 FETCH_BYTES_MAX: Final = 1 << 20  # of records or of a snapshot in one answer; a larger batch goes alone
 SHUTDOWN_FACTOR: Final = 5  # in election timeouts: how long a leader that is stopped waits for its successor
@@ -76,19 +79,21 @@ class RaftDriver:
     async def start(self) -> None:
         """Open or make the files, give the listener the newest snapshot, take part in the quorum."""
         assert self._engine is None
-        log = await MetadataLog.open(self._world, self._directory, self._settings, initial_voters=self._initial_voters)
+        metadata_log = await MetadataLog.open(
+            self._world, self._directory, self._settings, initial_voters=self._initial_voters
+        )
         bootstrap_ids = tuple(BOOTSTRAP_ID_FIRST - place for place in range(len(self._bootstrap_servers)))
         for node_id, endpoint in zip(bootstrap_ids, self._bootstrap_servers, strict=True):
             self._peers.learn(node_id, (endpoint,))
         machine = RaftMachine(
             local=self._local,
             settings=self._settings,
-            log=log.view(),
+            log=metadata_log.view(),
             state=read_state(self._world.disk, self._directory) or QuorumState(),
             seed=int.from_bytes(self._world.entropy.token(8)),
             bootstrap_ids=bootstrap_ids,
         )
-        delivery = Delivery(log, self.listener)
+        delivery = Delivery(metadata_log, self.listener)
         delivery.start()
         self._engine = Engine(
             self._world,
@@ -96,7 +101,7 @@ class RaftDriver:
             settings=self._settings,
             cluster_id=self._cluster_id,
             peers=self._peers,
-            metadata_log=log,
+            metadata_log=metadata_log,
             machine=machine,
             delivery=delivery,
             on_failure=self._on_failure,
@@ -148,6 +153,7 @@ class RaftDriver:
         batch = encode_batch([(now_ms, None, value, ()) for value in records])
         if len(batch) > BATCH_BYTES_MAX:
             raise ApiError(errors.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes of metadata do not fit into one batch")
+        self._running.log.check_room(len(batch))
         last_offset = self.end_offset + len(records) - 1
         self._running.step(events.Proposed(epoch, len(records), batch))
         return last_offset
@@ -195,6 +201,9 @@ class RaftDriver:
             raise ValueError(f"there is no committed record before {snapshot}")
         try:
             await self._running.log.create_snapshot(view, snapshot, append_time_ms, records)
+        except DiskFull as error:
+            log.warning("no room for a snapshot", error=error)
+            return None
         except DiskFailure as error:
             self._running.fail(error)
             raise

@@ -31,10 +31,11 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.validate import Validated
 from barnabas.wire.batch import iterate, read_header
-from barnabas.world.disk import Disk
+from barnabas.world.disk import Disk, DiskFull
 from barnabas.world.world import World
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
+ROOM_BYTES_MIN: Final = 64 * 1024  # what must be free beside a batch: indexes, a new segment, the quorum's state
 CHUNK_BYTES: Final = 1 << 20  # what is read of the log in one go
 
 
@@ -149,6 +150,11 @@ class MetadataLog:
     def committed(self, high_watermark: int) -> None:
         self._log.advance_high_watermark(high_watermark)
 
+    def check_room(self, size_bytes: int) -> None:
+        """Whether a batch surely fits on the disk: one that was decided and cannot be written ends everything."""
+        if self._disk.free_bytes(self.directory) < size_bytes + ROOM_BYTES_MIN:
+            raise ApiError(errors.KAFKA_STORAGE_ERROR, f"no space is left for the metadata in {self.directory}")
+
     async def sync(self) -> None:
         await self._log.flush()
 
@@ -181,14 +187,18 @@ class MetadataLog:
     ) -> None:
         await self._log.flush()
         part = PartialSnapshot(self._disk, self.directory, snapshot)
-        await write_snapshot(
-            part,
-            records,
-            append_time_ms=append_time_ms,
-            now_ms=self._world.clock.wall_ms(),
-            kraft_version=view.kraft_versions.at(snapshot.offset - 1) or 0,
-            voter_set=view.voter_sets.at(snapshot.offset - 1),
-        )
+        try:
+            await write_snapshot(
+                part,
+                records,
+                append_time_ms=append_time_ms,
+                now_ms=self._world.clock.wall_ms(),
+                kraft_version=view.kraft_versions.at(snapshot.offset - 1) or 0,
+                voter_set=view.voter_sets.at(snapshot.offset - 1),
+            )
+        except DiskFull:
+            part.discard()
+            raise
         self.snapshots = sorted({*self.snapshots, snapshot})
         # The next start looks only at segments that end after the snapshot; and only whole segments can be dropped.
         self._log.roll(self._world.clock.wall_ms())

@@ -5,7 +5,7 @@ There is no index here and nothing is written; ``segment`` adds both. A file is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Final
 
@@ -32,7 +32,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 class BatchFile:
-    __slots__ = ("_disk", "base_offset", "directory", "file", "size_bytes")
+    __slots__ = ("_disk", "base_offset", "directory", "file", "on_open", "size_bytes")
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, *, size_bytes: int) -> None:
         self._disk = disk
@@ -40,6 +40,7 @@ class BatchFile:
         self.base_offset = base_offset
         self.size_bytes = size_bytes
         self.file: File | None = None
+        self.on_open: Callable[[BatchFile], None] | None = None  # who counts the files that are open
 
     def path(self, suffix: str) -> str:
         return f"{self.directory}/{self.base_offset:020d}{suffix}"
@@ -47,6 +48,8 @@ class BatchFile:
     def opened(self) -> File:
         if self.file is None:
             self.file = self._disk.open(self.path(LOG))
+            if self.on_open is not None:
+                self.on_open(self)
         return self.file
 
     def is_sound(self, position: int, offset: int) -> bool:

@@ -158,6 +158,8 @@ class Cleaning:
             is_changed |= kept.is_changed
             if cleaned.size_bytes + len(kept.records) > SEGMENT_BYTES_MAX:
                 raise Uncleanable(f"the segment at offset {cleaned.base_offset} would grow beyond 2 GiB")
+            if target.room is not None:
+                target.room.take(len(kept.records))
             if kept.headers:
                 cleaned.append_group(kept.records, kept.headers)
             for aborted in kept.aborted:

@@ -21,6 +21,7 @@ from barnabas.storage.checkpoints import (
     decode_offsets,
     encode_offsets,
 )
+from barnabas.storage.doomed import DELETE_SUFFIX
 from barnabas.storage.identity import (
     CLEAN_SHUTDOWN_FILE,
     IDENTITY_BYTES_MAX,
@@ -33,12 +34,12 @@ from barnabas.storage.identity import (
 )
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
+from barnabas.storage.room import Room
 from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import Lock, replace
 from barnabas.world.world import World
 
 LOCK_FILE: Final = ".lock"
-DELETE_SUFFIX: Final = "-delete"
 DELETE_TOKEN_BYTES: Final = 16
 DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
 
@@ -60,6 +61,8 @@ class LogDirectory:
         self._checkpoint_lock = asyncio.Lock()
         self._checkpointed: dict[str, bytes] = {}  # what the files say, as far as we wrote them
         self.log_count = 0
+        self.room = Room(world.disk, path)
+        self.is_making_room = False
         self.was_clean = False
         self.clean_broker_epoch = -1
 
@@ -142,6 +145,12 @@ class LogDirectory:
             if self._checkpointed.get(name) != content:
                 await replace(self._world.disk, f"{self.path}/{name}", content)
                 self._checkpointed[name] = content
+
+    async def remove_checkpoint(self, name: str) -> None:
+        async with self._checkpoint_lock:
+            self._checkpointed.pop(name, None)
+            self._world.disk.remove(f"{self.path}/{name}")
+            await self._world.disk.sync_directory(self.path)
 
     def rename_deleted(self, path: str, partition: TopicPartition) -> str:
         """Give a partition's directory a name that no partition has; it is removed later, or at the next start."""

@@ -7,12 +7,13 @@ one. What fails is never tried again: the log's directory goes offline. Only the
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
 from barnabas.storage.segment import Segment
-from barnabas.world.disk import DiskFailure, FileClosed
+from barnabas.world.disk import DiskFailure, DiskFull, FileClosed
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
@@ -91,6 +92,8 @@ class Flushing:
             self._running = asyncio.get_running_loop().create_future()
             try:
                 await self._sync(with_active=with_active)
+            except DiskFull:
+                raise  # nothing is lost: whoever asks again, when there is room, will have it
             except DiskFailure as error:
                 log.fail(error, is_final=True)
             except (FileClosed, FileNotFoundError):
@@ -139,7 +142,8 @@ class Flushing:
             await self._sync_closed(active)
         elif with_active:
             # Its indexes need no sync: recovery makes them anew, because it starts at or below this segment.
-            active.write_indexes()
+            with suppress(DiskFull):
+                active.write_indexes()
             await active.opened().sync()
 
     async def _sync_closed(self, segment: Segment) -> None:

@@ -7,12 +7,12 @@ replica's. The data plane is synchronous and leans on the page cache; only ``flu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import NO_TIMESTAMP, TopicPartition, Uuid
-from barnabas.storage import timestamps, trimming
+from barnabas.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
+from barnabas.storage import rolling, timestamps, trimming
 from barnabas.storage.fetched import UnexpectedOffset, checked_batches
 from barnabas.storage.flushing import Flushing
 from barnabas.storage.identity import PARTITION_METADATA_FILE, read_partition_metadata, write_partition_metadata
@@ -20,6 +20,7 @@ from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.reading import LogRead, LogReader
 from barnabas.storage.recovery import Loaded, load
 from barnabas.storage.replay import aborted_of, marker_of, take_over
+from barnabas.storage.room import Room
 from barnabas.storage.segment import Segment
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.timestamps import TimestampedOffset
@@ -30,6 +31,8 @@ from barnabas.world.disk import Buffer, DiskFailure, DiskFull
 from barnabas.world.world import World
 
 __all__ = ["Appended", "LogRead", "PartitionLog", "UnexpectedOffset"]
+
+BROKERS_OWN_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))  # they may use the disk's reserve
 
 
 class Appended(NamedTuple):
@@ -54,7 +57,7 @@ class PartitionLog:
     ) -> None:
         self.clock = world.clock
         self.disk = world.disk
-        self._entropy = world.entropy
+        self.entropy = world.entropy
         self.directory = directory
         self.partition = partition
         self.topic_id = topic_id
@@ -71,12 +74,15 @@ class PartitionLog:
         self.cut_count = 0
         self.failure: DiskFailure | None = None
         self.is_closed = False
-        # Set by the store; a log that stands alone removes files at once.
+        self.is_closed_cleanly = False
+        # Set by the store; a log that stands alone removes files at once and may fill its disk.
+        self.room: Room | None = None
         self.on_failure: Callable[[PartitionLog, DiskFailure], None] = lambda log, error: None
         self.on_roll: Callable[[PartitionLog], None] = lambda log: None
         self.on_truncate: Callable[[PartitionLog], None] = lambda log: None
         self.remove_later: Callable[[Sequence[str], int], None] = self._remove_now
         self.open_segments = open_segments or OpenSegments()
+        self.segments.watch(self.open_segments.opened)
         self.flushing = Flushing(self, loaded.recovery_point, now_ms=self.clock.wall_ms())
         if loaded.is_changed:
             self.flushing.files_changed()
@@ -206,9 +212,11 @@ class PartitionLog:
             self.epochs.assign(leader_epoch, base_offset)
         assign(records, 0, base_offset=base_offset, leader_epoch=leader_epoch)
         try:
+            if is_client and self.room is not None:
+                self.room.take(size_bytes)
             segment = self.segments.active
             if segment.must_roll(size_bytes, last_offset, max_timestamp, now_ms):
-                segment = self._roll(base_offset, now_ms)
+                segment = rolling.roll(self, base_offset, now_ms)
             segment.append(records, base_offset, last_offset, max_timestamp)
             self.end_offset = last_offset + 1
             if has_producer:
@@ -216,6 +224,7 @@ class PartitionLog:
         except DiskFailure as error:
             # Once the batch is in the log, what belongs to it must be there too.
             self.fail(error, is_final=self.end_offset != base_offset)
+            assign(records, 0, base_offset=0, leader_epoch=NO_LEADER_EPOCH)  # whoever tries again finds it as it came
             raise
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset)
 
@@ -228,13 +237,15 @@ class PartitionLog:
         group: list[BatchHeader] = []
         start = end = 0
         try:
+            if self.room is not None and self.partition.topic not in BROKERS_OWN_TOPICS:
+                self.room.take(len(records))
             for position, header in batches:
                 segment = self.segments.active
                 is_first = not group
                 if segment.must_roll(end - start + header.size_bytes, header.last_offset, header.max_timestamp, now_ms):
                     self._append_group(records, start, end, group)
                     if self.segments.active.size_bytes or header.base_offset != self.segments.active.base_offset:
-                        self._roll(header.base_offset, now_ms)
+                        rolling.roll(self, header.base_offset, now_ms)
                     is_first = True
                 if is_first:
                     group, start = [], position
@@ -242,7 +253,8 @@ class PartitionLog:
                 end = position + header.size_bytes
             self._append_group(records, start, end, group)
         except DiskFailure as error:
-            self.fail(error, is_final=True)
+            # What was written of it before the disk was full is in the log as a whole; the rest is fetched again.
+            self.fail(error)
             raise
         return Appended(base_offset, self.end_offset - 1, NO_TIMESTAMP, self.log_start_offset)
 
@@ -264,30 +276,14 @@ class PartitionLog:
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is still empty."""
         if self.segments.active.size_bytes:
-            self._roll(self.end_offset, now_ms)
-
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        old = self.segments.active
-        if old.base_offset == base_offset:
-            assert old.size_bytes == 0
-            return old
-        old.write_indexes(is_closing=True)
-        old.opened().start_writeback()
-        self.flushing.rolled.append(old)
-        self.open_segments.used(old)
-        segment = Segment.create(self.disk, self.directory, base_offset, self._settings, now_ms=now_ms)
-        jitter_ms = min(self._settings.segment_jitter_ms, self._settings.segment_ms)
-        segment.roll_jitter_ms = self._entropy.below(jitter_ms) if jitter_ms else 0
-        self.segments.add(segment)
-        # Recovery of this segment begins with what is known of the producers where it starts.
-        self.snapshots.take(self.producers.by_id.values(), base_offset)
-        self.flushing.files_changed()
-        self.on_roll(self)
-        return segment
+            rolling.roll(self, self.end_offset, now_ms)
 
     def fail(self, error: DiskFailure, *, is_final: bool = False) -> None:
         """The disk has failed: nothing is written here any more. A disk that is merely full may have room later."""
-        if self.failure is None and (is_final or not isinstance(error, DiskFull)):
+        if isinstance(error, DiskFull) and not is_final:
+            if self.room is not None:
+                self.room.full(error)
+        elif self.failure is None:
             self.failure = error
             self.on_failure(self, error)
 
@@ -384,6 +380,7 @@ class PartitionLog:
                     self.snapshots.take(self.producers.by_id.values(), self.end_offset)
                     self.flushing.files_changed()
                 await self.flushing.close()
+                self.is_closed_cleanly = True
         finally:
             self.is_closed = True
             self.open_segments.close(self.segments.all())

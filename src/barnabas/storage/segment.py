@@ -23,7 +23,7 @@ from barnabas.storage.index import (
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.transactions import AbortedRange, decode_aborted, encode_aborted
 from barnabas.wire.batch import HEADER_BYTES, BatchHeader, read_header
-from barnabas.world.disk import Buffer, Disk, File
+from barnabas.world.disk import Buffer, Disk, DiskFull, File
 
 ABORTED_BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -38,6 +38,7 @@ def time_of(header: BatchHeader) -> int:
 class Segment(BatchFile):
     __slots__ = (
         "_aborted",
+        "_aborted_unwritten",
         "_first_timestamp",
         "_max_timestamp",
         "_offset_index",
@@ -68,6 +69,7 @@ class Segment(BatchFile):
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._aborted: list[AbortedRange] | None = None
+        self._aborted_unwritten = 0  # of those at the end
 
     @classmethod
     def create(cls, disk: Disk, directory: str, base_offset: int, settings: TopicSettings, *, now_ms: int) -> Self:
@@ -142,11 +144,19 @@ class Segment(BatchFile):
     def add_aborted(self, aborted: AbortedRange) -> None:
         """Note an aborted transaction. The file is written at once: it is small, rare and nothing can check it."""
         self.aborted.append(aborted)
+        self._aborted_unwritten += 1
+        try:
+            self._write_aborted()
+        except DiskFull:
+            return  # it follows with the other indexes, before recovery may rely on it
+
+    def _write_aborted(self) -> None:
         file = self._disk.open(self.path(TRANSACTION_INDEX), create=True)
         try:
-            file.append(encode_aborted((aborted,)))
+            file.append(encode_aborted(self.aborted[len(self.aborted) - self._aborted_unwritten :]))
         finally:
             file.close()
+        self._aborted_unwritten = 0
 
     def truncate(self, offset: int) -> None:
         """Cut off the batches that end at or above an offset, here and in the indexes."""
@@ -339,6 +349,7 @@ class Segment(BatchFile):
 
     def reset_aborted(self) -> None:
         self._aborted = []
+        self._aborted_unwritten = 0
         self._disk.remove(self.path(TRANSACTION_INDEX))
 
     def rebuild_indexes(self) -> None:
@@ -349,6 +360,8 @@ class Segment(BatchFile):
 
     def write_indexes(self, *, is_closing: bool = False) -> None:
         """Bring the index files up to date; a segment that takes no more batches ends its time index first."""
+        if self._aborted_unwritten:
+            self._write_aborted()
         if not self.is_touched:
             return
         offset_index, time_index = self.offset_index, self.time_index

@@ -6,19 +6,35 @@ Only the order lives here. Who adds and drops segments is the log; recovery buil
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
+from barnabas.storage.batch_file import BatchFile
 from barnabas.storage.segment import Segment
+
+OnOpen: TypeAlias = Callable[[BatchFile], None]
 
 
 class Segments:
-    __slots__ = ("_bases", "_items", "active")
+    __slots__ = ("_bases", "_items", "_on_open", "active")
 
     def __init__(self, segments: list[Segment]) -> None:
         assert segments
         self._items = segments
         self._bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
+        self._on_open: OnOpen | None = None
+
+    def watch(self, on_open: OnOpen) -> None:
+        """Have somebody told of every file that is opened, of these segments and of those to come."""
+        self._on_open = on_open
+        for segment in self._items:
+            self._watch(segment)
+
+    def _watch(self, segment: Segment) -> None:
+        segment.on_open = self._on_open
+        if segment.file is not None and self._on_open is not None:
+            self._on_open(segment)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -58,11 +74,13 @@ class Segments:
         self._items.append(segment)
         self._bases.append(segment.base_offset)
         self.active = segment
+        self._watch(segment)
 
     def replace_all(self, segment: Segment) -> list[Segment]:
         """Begin again with one segment; the old ones are the answer."""
         dropped = self._items
         self._items, self._bases, self.active = [segment], [segment.base_offset], segment
+        self._watch(segment)
         return dropped
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
@@ -72,6 +90,7 @@ class Segments:
         assert self._items[start:end] == list(old)
         assert end < len(self._items)
         self._items[start:end], self._bases[start:end] = [new], [new.base_offset]
+        self._watch(new)
 
     def drop_first(self, count: int) -> list[Segment]:
         assert count < len(self._items)

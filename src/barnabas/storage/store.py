@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.observe.log import logger
 from barnabas.storage.checkpoints import CLEANER_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory import LogDirectory
+from barnabas.storage.doomed import Doomed
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.settings import TopicSettings
@@ -21,7 +24,11 @@ from barnabas.world.disk import DiskFailure, DiskFull
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
+log = logger("store")
+
 CLOSING_LOGS_MAX: Final = 32  # at once: the device joins their syncs
+OTHER_FILES_MAX: Final = 128  # files that are open for a moment, or are no segments
+SEGMENTS_SHARE: Final = 2  # of the files a process may open, one in so many is for segments, the rest for connections
 
 OnOffline = Callable[[str, DiskFailure], None]
 
@@ -34,7 +41,8 @@ class LogStore:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
-        self._open_segments = OpenSegments()
+        self._open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
+        self._doomed = Doomed(world.disk, timers, on_failure=self._take_offline)
         self._background: set[asyncio.Task[None]] = set()
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
@@ -61,6 +69,7 @@ class LogStore:
             for path in directories:
                 try:
                     directory = await LogDirectory.open(world, path, node_id=node_id, cluster_id=cluster_id)
+                    directory.room.on_short = partial(store._make_room, directory)
                     store._directories.append(directory)
                     epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
                     async for log in directory.load(settings_of, store._open_segments):
@@ -109,6 +118,9 @@ class LogStore:
                 was_clean=False,
                 open_segments=self._open_segments,
             )
+        except DiskFull:
+            # What was made of it is found again when there is room.
+            raise
         except DiskFailure as error:
             self._take_offline(directory.path, error)
             raise
@@ -131,7 +143,7 @@ class LogStore:
         if log.cleaned_offset is not None:
             # A topic that is made again under this name must not take over how far the old one was clean.
             await self._checkpoint_cleaned(directory)
-        self._timers.after(log.settings.file_delete_delay_ms, lambda: self._remove_tree(directory, doomed))
+        self._doomed.add(directory.path, doomed, delay_ms=log.settings.file_delete_delay_ms)
 
     async def checkpoint(self) -> None:
         """Write recovery points, log starts and high watermarks of every directory that is online."""
@@ -146,9 +158,14 @@ class LogStore:
 
     async def retain_all(self) -> int:
         """Let every log drop what it need not keep; how many segments went."""
+        return await self._retain(list(self._logs.values()))
+
+    async def _retain(self, logs: Sequence[PartitionLog]) -> int:
         count = 0
         now_ms = self._world.clock.wall_ms()
-        for log in list(self._logs.values()):
+        for log in logs:
+            if log.is_over:
+                continue
             try:
                 count += log.retain(now_ms)
             except DiskFailure as error:
@@ -168,6 +185,10 @@ class LogStore:
         for log in list(self._logs.values()):
             if log.is_flush_due(now_ms):
                 await self._flush(log, is_whole=True)
+        for directory in self._directories:
+            if directory.room.is_tight and not directory.room.look():
+                # Somebody may have lowered retention by now, or records have become old.
+                self._make_room(directory)
 
     async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
         """Close every log. A clean end leaves a mark that spares the next start the recovery."""
@@ -180,22 +201,31 @@ class LogStore:
         for directory in list(self._directories):
             if clean:
                 await self._checkpoint(directory)
-            if clean and directory in self._directories:
+            # What could not be closed for want of room is recovered at the next start.
+            is_whole = all(log.is_closed_cleanly for log in self._logs_in(directory))
+            if clean and is_whole and directory in self._directories:
                 try:
                     await directory.mark_clean(broker_epoch)
+                except DiskFull as error:
+                    log.warning("no room for the mark of a clean stop", directory=directory.path, reason=error)
                 except DiskFailure as error:
                     self._take_offline(directory.path, error)
         self._release()
 
-    async def _close(self, log: PartitionLog, gate: asyncio.Semaphore, *, clean: bool) -> None:
+    def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return [each for partition, each in self._logs.items() if self._homes[partition] is directory]
+
+    async def _close(self, target: PartitionLog, gate: asyncio.Semaphore, *, clean: bool) -> None:
         if not clean:
-            self._open_segments.close(log.segments.all())
+            self._open_segments.close(target.segments.all())
             return
         async with gate:
             try:
-                await log.close()
+                await target.close()
+            except DiskFull as error:
+                log.warning("no room to close a log", partition=target.partition, reason=error)
             except DiskFailure as error:
-                log.fail(error, is_final=True)
+                target.fail(error, is_final=True)
 
     def _release(self) -> None:
         for directory in self._directories:
@@ -211,6 +241,7 @@ class LogStore:
         log.on_roll = self._on_roll
         log.on_truncate = self._on_truncate
         log.remove_later = self._remove_later
+        log.room = directory.room
         self._logs[log.partition] = log
         self._homes[log.partition] = directory
         directory.log_count += 1
@@ -223,6 +254,7 @@ class LogStore:
         if path in self.offline:
             return
         self.offline[path] = error
+        self._doomed.forget(path)
         for directory in [each for each in self._directories if each.path == path]:
             self._directories.remove(directory)
             directory.release()
@@ -253,11 +285,30 @@ class LogStore:
         try:
             await (log.flush() if is_whole else log.flush_closed())
         except DiskFailure as error:
-            log.fail(error, is_final=True)
+            log.fail(error)
+
+    def _make_room(self, directory: LogDirectory) -> None:
+        """A directory has little more than its reserve: what is doomed goes now, and what retention allows with it."""
+        self._doomed.hurry(directory.path)
+        if directory.is_making_room:
+            return
+        directory.is_making_room = True
+
+        async def work() -> None:
+            try:
+                await self._retain(self._logs_in(directory))
+                self._doomed.hurry(directory.path)
+                directory.room.look()
+            except DiskFailure as error:
+                self._take_offline(directory.path, error)
+            finally:
+                directory.is_making_room = False
+
+        self._start(work(), f"make-room:{directory.path}")
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
         await self._checkpoint_cleaned(directory)
-        logs = {partition: log for partition, log in self._logs.items() if self._homes[partition] is directory}
+        logs = {log.partition: log for log in self._logs_in(directory)}
         try:
             await directory.write_checkpoint(
                 RECOVERY_POINT_FILE, {partition: log.recovery_checkpoint for partition, log in logs.items()}
@@ -274,6 +325,19 @@ class LogStore:
             await directory.write_checkpoint(
                 HIGH_WATERMARK_FILE, {partition: log.high_watermark for partition, log in logs.items()}
             )
+        except DiskFull as error:
+            # The old ones ask for more work after a crash, unless a log has been cut below what they say of it.
+            directory.room.full(error)
+            await self._drop_untrue(directory)
+        except DiskFailure as error:
+            self._take_offline(directory.path, error)
+
+    async def _drop_untrue(self, directory: LogDirectory) -> None:
+        """Without a file of recovery points every log is read from its start: long, and never wrong."""
+        try:
+            written = directory.read_checkpoint(RECOVERY_POINT_FILE)
+            if any(written.get(log.partition, 0) > log.recovery_checkpoint for log in self._logs_in(directory)):
+                await directory.remove_checkpoint(RECOVERY_POINT_FILE)
         except DiskFailure as error:
             self._take_offline(directory.path, error)
 
@@ -285,27 +349,13 @@ class LogStore:
         }
         try:
             await directory.write_checkpoint(CLEANER_FILE, offsets)
-        except DiskFull:
+        except DiskFull as error:
             # The old one says that less is clean than is: more work later, and nothing else.
-            return
+            directory.room.full(error)
         except DiskFailure as error:
             self._take_offline(directory.path, error)
 
     def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
-        self._timers.after(delay_ms, lambda: self._remove(paths))
-
-    def _remove(self, paths: Sequence[str]) -> None:
         for path in paths:
-            directory = path.rpartition("/")[0].rpartition("/")[0]
-            if directory not in self.offline:
-                try:
-                    self._world.disk.remove(path)
-                except DiskFailure as error:
-                    self._take_offline(directory, error)
-
-    def _remove_tree(self, directory: LogDirectory, path: str) -> None:
-        if directory.path not in self.offline:
-            try:
-                self._world.disk.remove_tree(path)
-            except DiskFailure as error:
-                self._take_offline(directory.path, error)
+            home = path.rpartition("/")[0].rpartition("/")[0]
+            self._doomed.add(home, path, delay_ms=delay_ms)

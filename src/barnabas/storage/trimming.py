@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.storage.replay import rebuild
 from barnabas.storage.retention import Bounds, expired_count
 from barnabas.storage.segment import Segment
+from barnabas.world.disk import DiskFull
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
@@ -80,7 +81,13 @@ def retain(log: PartitionLog, now_ms: int) -> int:
     if count == 0:
         return 0
     if count == len(log.segments):
-        log.roll(now_ms)
+        try:
+            log.roll(now_ms)
+        except DiskFull:
+            if count == 1:
+                raise
+            # No room for a new segment: the active one stays until the others are gone.
+            count -= 1
     start_at(log, log.segments[count].base_offset)
     _discard(log, log.segments.drop_first(count))
     log.reader.forget()

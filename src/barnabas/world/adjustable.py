@@ -27,6 +27,9 @@ class AdjustableClock:
     def monotonic_ns(self) -> int:
         return self._base.monotonic_ns() + self._ahead_ms * 1_000_000
 
+    def thread_ns(self) -> int:
+        return self._base.thread_ns()
+
     def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
         number = self._next_listener
         self._next_listener += 1

@@ -20,5 +20,8 @@ class Clock(Protocol):
     def monotonic_ns(self) -> int:
         """Nanoseconds that never go back, for measuring."""
 
+    def thread_ns(self) -> int:
+        """Nanoseconds that this thread has worked and not slept, for saying how busy it is."""
+
     def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever time was moved by hand; the answer takes the callback off again."""

@@ -33,6 +33,10 @@ class DiskFull(DiskFailure):
     """No space is left. Reads go on; writes may succeed again later."""
 
 
+class TooManyFiles(DiskFull):
+    """The process may not open more files at the moment. As with a full disk, it may again later."""
+
+
 class FileClosed(Exception):
     """The file was closed, as when its segment expired under a slow reader. The disk itself is well."""
 
@@ -94,6 +98,10 @@ class FileSlice(NamedTuple):
 
 
 class Disk(Protocol):
+    @property
+    def open_files_max(self) -> int:
+        """How many files may be open at once, everything else that the process has open included."""
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing. FileNotFoundError unless ``create``; never truncates."""
 

@@ -15,6 +15,7 @@ from barnabas.world.disk import AlreadyLocked, DiskFailure, DiskFull
 from barnabas.world.entropy import Entropy
 from barnabas.world.memory_file import FileNode, MemoryFile
 
+OPEN_FILES_MAX: Final = 1 << 20
 TOTAL_BYTES: Final = 1 << 40  # what a disk without a capacity says it has
 
 
@@ -52,6 +53,10 @@ class MemoryDisk:
         self.sync_delay_ms = 0
 
     # What a disk does.
+
+    @property
+    def open_files_max(self) -> int:
+        return OPEN_FILES_MAX
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
         directory, name = self._place(path)
@@ -148,8 +153,9 @@ class MemoryDisk:
         return MemoryLock(self._locks, key)
 
     def free_bytes(self, path: str) -> int:
-        self._get(path)
-        return max(0, self.total_bytes(path) - self.used_bytes())
+        total_bytes = self.total_bytes(path)
+        # Without a capacity it never fills, and adding up every file is slow.
+        return total_bytes if self.capacity_bytes is None else max(0, total_bytes - self.used_bytes())
 
     def total_bytes(self, path: str) -> int:
         self._get(path)

@@ -35,6 +35,9 @@ class RealClock:
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
 
+    def thread_ns(self) -> int:
+        return time.thread_time_ns()
+
     def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Nobody moves this clock by hand, so there is nothing to call."""
         return _nothing

@@ -10,12 +10,15 @@ import asyncio
 import errno
 import fcntl
 import os
+import resource
 import shutil
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from barnabas.world.disk import AlreadyLocked, DiskFailure
 from barnabas.world.real_file import CLOSED, RealFile, Resources, failure
+
+OPEN_FILES_MAX: Final = 1 << 20
 
 T = TypeVar("T")
 
@@ -33,6 +36,11 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         self._resources = Resources()
+
+    @property
+    def open_files_max(self) -> int:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return OPEN_FILES_MAX if soft == resource.RLIM_INFINITY else min(soft, OPEN_FILES_MAX)
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -124,6 +132,6 @@ def _sync_directory(path: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        raise failure(path, error) from error
+        raise DiskFailure(path, f"the device refused an fsync: {error.strerror}") from error
     finally:
         os.close(descriptor)

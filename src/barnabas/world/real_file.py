@@ -19,13 +19,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from barnabas.world.chunks import ChunkPool
-from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, DiskFull, FileClosed
+from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, DiskFull, FileClosed, TooManyFiles
 
 LOAD_THREADS_MAX: Final = 4
 SYNC_THREADS_MAX: Final = 4  # apart from the loads, so that no reader waits behind an fsync
 VECTORS_MAX: Final = 512  # buffers per system call; every system allows at least this many but the oldest
 CLOSED: Final = -1
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 NOT_SUPPORTED: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 SYNC_FILE_RANGE_WRITE: Final = 2
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 def failure(path: str, error: OSError) -> DiskFailure:
     reason = error.strerror or str(error)
+    if error.errno in NO_FILES:
+        return TooManyFiles(path, reason)
     return DiskFull(path, reason) if error.errno in NO_SPACE else DiskFailure(path, reason)
 
 
@@ -207,7 +210,8 @@ class RealFile:
         except OSError as error:
             # Noted here, in the thread: whoever waited may have been cancelled meanwhile.
             self._failure = f"an earlier fsync failed: {error.strerror}"
-            raise failure(self.path, error) from error
+            # Even if the disk is merely full: pages that were acknowledged may be gone from the cache.
+            raise DiskFailure(self.path, f"the device refused an fsync: {error.strerror}") from error
 
     def start_writeback(self) -> None:
         if _start_writing is None or self._is_writing_back or self._descriptor == CLOSED:
