@@ -12,6 +12,8 @@ from typing import Final
 
 VALUE_CHARACTERS_MAX: Final = 200
 ROOT: Final = "barnabas"
+SECRETS: Final = ("password", "secret", "token", "credential", "jaas")
+HIDDEN: Final = "[hidden]"
 
 
 class Logger:
@@ -22,21 +24,21 @@ class Logger:
 
     def debug(self, event: str, **values: object) -> None:
         if self._logger.isEnabledFor(logging.DEBUG):
-            self._logger.debug("%s", line(event, values))
+            self._logger.debug("%s", line(event, values), extra=_extra(event, values))
 
     def info(self, event: str, **values: object) -> None:
         if self._logger.isEnabledFor(logging.INFO):
-            self._logger.info("%s", line(event, values))
+            self._logger.info("%s", line(event, values), extra=_extra(event, values))
 
     def warning(self, event: str, **values: object) -> None:
-        self._logger.warning("%s", line(event, values))
+        self._logger.warning("%s", line(event, values), extra=_extra(event, values))
 
     def error(self, event: str, **values: object) -> None:
-        self._logger.error("%s", line(event, values))
+        self._logger.error("%s", line(event, values), extra=_extra(event, values))
 
     def exception(self, event: str, **values: object) -> None:
         """With the traceback of the exception being handled."""
-        self._logger.exception("%s", line(event, values))
+        self._logger.exception("%s", line(event, values), extra=_extra(event, values))
 
 
 def logger(name: str) -> Logger:
@@ -44,13 +46,23 @@ def logger(name: str) -> Logger:
 
 
 def line(event: str, values: dict[str, object]) -> str:
-    return " ".join([event, *(f"{key}={_plain(value)}" for key, value in values.items())])
+    return " ".join([event, *(f"{key}={_plain(shown(key, value))}" for key, value in values.items())])
 
 
-def _plain(value: object) -> str:
+def shown(key: str, value: object) -> str:
+    """A value as it may be seen: cut where it is long, and hidden where its name says that it is secret."""
+    if any(word in key for word in SECRETS):
+        return HIDDEN
     text = str(value)
-    if len(text) > VALUE_CHARACTERS_MAX:
-        text = text[:VALUE_CHARACTERS_MAX] + "…"
+    return text if len(text) <= VALUE_CHARACTERS_MAX else text[:VALUE_CHARACTERS_MAX] + "…"
+
+
+def _extra(event: str, values: dict[str, object]) -> dict[str, object]:
+    """For those who write lines in another form: see ``lines``."""
+    return {"event": event, "values": values}
+
+
+def _plain(text: str) -> str:
     if text and all(character.isprintable() and character not in " =\"'" for character in text):
         return text
     return '"' + "".join(character if _is_safe(character) else _escaped(character) for character in text) + '"'
