@@ -14,6 +14,7 @@ from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
+from barnabas.observe.traffic import Traffic
 from barnabas.replication.pending import Acknowledgements, Readers
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
@@ -30,6 +31,7 @@ class Partition:
         self.topic_id = topic_id
         self.is_internal = is_internal(log.partition.topic)  # written by coordinators, not by clients
         self.acknowledgements = Acknowledgements()
+        self.traffic = Traffic()  # counted by those who write and read here
         self.readers = Readers()
         self.is_leader = False
         self.is_gone = False
