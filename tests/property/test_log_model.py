@@ -44,6 +44,9 @@ class HandClock:
     def monotonic_ms(self) -> int:
         return self.now_ms - START_MS
 
+    def thread_ns(self) -> int:
+        return 0
+
     def monotonic_ns(self) -> int:
         return self.monotonic_ms() * 1_000_000
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from barnabas.broker.metrics import CONTENT_TYPE, exposition
+from barnabas.broker.metrics import add_sources
 from barnabas.broker.services import Services
 from barnabas.http.server import Page, Pages
+from barnabas.observe.metrics import CONTENT_TYPE
 from barnabas.transport.listener import Listener
 
 
@@ -22,8 +23,10 @@ def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[
         reasons = [*reasons_unready(broker), *(("the node has failed",) if has_failed() else ())]
         return Page(503, (f"{reason}\n" for reason in reasons)) if reasons else Page(200, ("ok\n",))
 
+    add_sources(broker, listeners)
+
     def metrics() -> Page:
-        return Page(200, exposition(broker, listeners), CONTENT_TYPE)
+        return Page(200, broker.observed.metrics.page(), CONTENT_TYPE)
 
     return {"/livez": live, "/readyz": ready, "/metrics": metrics}
 

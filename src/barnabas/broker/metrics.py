@@ -1,103 +1,189 @@
-"""What this broker knows of itself, in the text form of Prometheus, under the names that public dashboards use.
+"""What this broker knows of itself, under the names that public dashboards use: the cluster, its partitions, its logs.
 
-Only numbers that are true are here: what the metadata, the logs and the listeners say at the moment of asking. Nothing
-is counted on the way of a request for it.
+These numbers are what the metadata, the logs and the listeners say at the moment of asking. What is counted on the way
+of requests is in ``traffic_metrics``, the process and its loop in ``process_metrics``, groups in ``group_metrics``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from barnabas.broker.group_metrics import of_groups
+from barnabas.broker.process_metrics import of_process
 from barnabas.broker.services import Services
+from barnabas.broker.traffic_metrics import TrafficSource, of_requests
 from barnabas.metadata.partition_image import PartitionImage
+from barnabas.metadata.topics_image import TopicImage
+from barnabas.observe.metrics import COUNTER, Family, Labels, Sample, one
 from barnabas.transport.listener import Listener
 
-Labels: TypeAlias = "tuple[tuple[str, str], ...]"
-
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 RUNNING: Final = 3  # Kafka's number for a broker that runs
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+EXPORTER: Final = "kafka_topic_partition_"
 
 
-class Sample(NamedTuple):
-    value: int | float
-    labels: Labels = ()
-
-
-class Family(NamedTuple):
-    name: str
-    doc: str
-    samples: Iterable[Sample]
-
-
-def exposition(broker: Services, listeners: Sequence[Listener]) -> Iterator[str]:
-    """The page, piece by piece."""
-    groups = (
-        Family(name, doc, (Sample(*sample) for sample in samples))
-        for name, doc, samples in of_groups(broker.groups.lags)
-    )
-    for family in (*_of_broker(broker, listeners), *_of_partitions(broker), *_of_logs(broker), *groups):
-        yield f"# HELP {family.name} {family.doc}\n# TYPE {family.name} gauge\n"
-        for value, labels in family.samples:
-            text = ",".join(f'{name}="{label.translate(_ESCAPES)}"' for name, label in labels)
-            yield f"{family.name}{{{text}}} {value}\n" if text else f"{family.name} {value}\n"
-
-
-def _of_broker(broker: Services, listeners: Sequence[Listener]) -> Iterator[Family]:
-    image, quorum = broker.image, broker.raft.describe()
-    alive = {node_id for node_id, node in image.brokers.items() if not node.is_fenced}
-    all_partitions = [partition for topic in image.topics.by_name.values() for partition in topic.partitions]
-    here = [partition for partition in all_partitions if broker.broker_id in partition.replicas]
-    led = [partition for partition in here if partition.leader == broker.broker_id]
-    under_minimum = sum(
-        1
-        for topic in image.topics.by_name.values()
-        for index in range(len(topic.partitions))
-        if (hosted := broker.replicas.hosted(topic.name, topic.id, index)) is not None
-        and hosted.image.leader == broker.broker_id
-        and not hosted.is_in_sync_enough
+def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
+    """Show all that is told here."""
+    metrics = broker.observed.metrics
+    metrics.add(lambda: _of_broker(broker))
+    metrics.add(lambda: _of_controller(broker))
+    metrics.add(lambda: _of_quorum(broker))
+    metrics.add(lambda: _of_listeners(listeners))
+    metrics.add(lambda: _of_partitions(broker))
+    metrics.add(lambda: _of_led_partitions(broker))
+    metrics.add(lambda: _of_logs(broker))
+    metrics.add(TrafficSource(broker))
+    metrics.add(lambda: of_requests(broker))
+    metrics.add(lambda: of_process(broker))
+    metrics.add(
+        lambda: (
+            Family(name, doc, (Sample(*sample) for sample in samples))
+            for name, doc, samples in of_groups(broker.groups.lags)
+        )
     )
 
-    def one(name: str, doc: str, value: int) -> Family:
-        return Family(name, doc, (Sample(value),))
 
+def _of_broker(broker: Services) -> Iterator[Family]:
+    image = broker.image
+    here = sum(1 for partition in _all(broker) if broker.broker_id in partition.replicas)
+    led = list(_led(broker))
+    prefix = "kafka_server_replicamanager_"
     yield one("kafka_server_kafkaserver_brokerstate", "The state of this broker; 3 is running.", RUNNING)
-    yield one("kafka_brokers", "Brokers of the cluster that are alive.", len(alive))
-    yield one("kafka_server_replicamanager_partitioncount", "Partitions with a replica here.", len(here))
-    yield one("kafka_server_replicamanager_leadercount", "Partitions led here.", len(led))
+    yield one(f"{prefix}partitioncount", "Partitions with a replica here.", here)
+    yield one(f"{prefix}leadercount", "Partitions led here.", len(led))
     yield one(
-        "kafka_server_replicamanager_underreplicatedpartitions",
+        f"{prefix}underreplicatedpartitions",
         "Partitions led here with a replica that is not in sync.",
-        sum(1 for partition in led if _is_under_replicated(partition)),
+        sum(1 for partition, *_ in led if _is_under_replicated(partition)),
     )
     yield one(
-        "kafka_server_replicamanager_underminisrpartitioncount",
+        f"{prefix}underminisrpartitioncount",
         "Partitions led here with fewer replicas in sync than min.insync.replicas.",
-        under_minimum,
+        sum(1 for partition, minimum, _ in led if len(partition.isr) < minimum),
     )
     yield one(
-        "kafka_controller_kafkacontroller_activecontrollercount",
-        "Whether this node is the active controller.",
-        int(quorum.is_leader),
+        f"{prefix}atminisrpartitioncount",
+        "Partitions led here with just as many replicas in sync as min.insync.replicas.",
+        sum(1 for partition, minimum, _ in led if len(partition.isr) == minimum),
     )
     yield one(
-        "kafka_controller_kafkacontroller_offlinepartitionscount",
-        "Partitions without a live leader.",
-        sum(1 for partition in all_partitions if partition.leader not in alive),
+        f"{prefix}offlinereplicacount",
+        "Replicas that should be here and are not: their directory has failed.",
+        sum(1 for topic in image.topics.by_name.values() for index in _missing(broker, topic)),
     )
-    yield one("kafka_server_raftmetrics_current_leader", "The leader of the metadata quorum.", quorum.leader_id)
-    yield one("kafka_server_raftmetrics_current_epoch", "The epoch of the metadata quorum.", quorum.epoch)
-    yield one("kafka_server_raftmetrics_high_watermark", "How far metadata is committed.", quorum.high_watermark)
+    yield one("kafka_brokers", "Brokers of the cluster that are alive.", len(_alive(broker)))
+    yield Family(
+        "kafka_broker_info",
+        "A broker of the cluster, and where it is.",
+        [
+            Sample(1, (("id", str(node_id)), ("address", _address(broker, node_id))))
+            for node_id in sorted(image.brokers)
+        ],
+    )
     yield one(
         "kafka_log_logmanager_offlinelogdirectorycount", "Directories that have failed.", len(broker.store.offline)
     )
-    yield Family(
-        "kafka_server_socket_server_metrics_connection_count",
-        "Connections that are open.",
-        [Sample(listener.connection_count, (("listener", listener.name),)) for listener in listeners],
+
+
+def _address(broker: Services, node_id: int) -> str:
+    for end_point in broker.image.brokers[node_id].end_points:
+        return f"{end_point.host}:{end_point.port}"
+    return ""
+
+
+def _of_controller(broker: Services) -> Iterator[Family]:
+    image, alive = broker.image, _alive(broker)
+    partitions = list(_all(broker))
+    prefix = "kafka_controller_kafkacontroller_"
+    is_active = int(broker.controller.is_active)
+    yield one(f"{prefix}activecontrollercount", "Whether this node is the active controller.", is_active)
+    yield one(
+        f"{prefix}offlinepartitionscount",
+        "Partitions without a live leader.",
+        sum(1 for partition in partitions if partition.leader not in alive),
     )
+    yield one(
+        f"{prefix}preferredreplicaimbalancecount",
+        "Partitions that are not led by the first of their replicas.",
+        sum(1 for partition in partitions if partition.leader != partition.replicas[0]),
+    )
+    yield one(f"{prefix}globaltopiccount", "Topics of the cluster.", len(image.topics.by_name))
+    yield one(f"{prefix}globalpartitioncount", "Partitions of the cluster.", len(partitions))
+    yield one(f"{prefix}activebrokercount", "Brokers that are alive.", len(alive))
+    yield one(f"{prefix}fencedbrokercount", "Brokers that are fenced.", len(image.brokers) - len(alive))
+    yield one(
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        "Leaders elected since the start that may not have everything.",
+        broker.observed.elections.unclean_count,
+        COUNTER,
+    )
+
+
+def _of_quorum(broker: Services) -> Iterator[Family]:
+    quorum = broker.raft.describe()
+    prefix = "kafka_server_raftmetrics_"
+    state = "leader" if quorum.is_leader else "follower"
+    yield one(f"{prefix}current_leader", "The leader of the metadata quorum.", quorum.leader_id)
+    yield one(f"{prefix}current_epoch", "The epoch of the metadata quorum.", quorum.epoch)
+    yield Family(f"{prefix}current_state", "What this node is in it.", [Sample(1, (("current_state", state),))])
+    yield one(f"{prefix}high_watermark", "How far metadata is committed.", broker.raft.high_watermark)
+    yield one(f"{prefix}log_end_offset", "How far metadata is written here.", broker.raft.end_offset)
+    yield one(
+        f"{prefix}commit_latency_avg",
+        "Milliseconds from writing metadata to its commit, of the last minute.",
+        broker.observed.commits.latency_ms,
+    )
+    yield one(
+        f"{prefix}append_records_rate",
+        "Records of metadata per second, of the last minute.",
+        broker.observed.commits.rate,
+    )
+
+
+def _of_listeners(listeners: Sequence[Listener]) -> Iterator[Family]:
+    prefix = "kafka_server_socket_server_metrics_"
+
+    def each(name: str, doc: str, values: Iterable[int], kind: str) -> Family:
+        pairs = zip(listeners, values, strict=True)
+        return Family(
+            f"{prefix}{name}", doc, [Sample(value, (("listener", listener.name),)) for listener, value in pairs], kind
+        )
+
+    yield each("connection_count", "Connections that are open.", (each.connection_count for each in listeners), "gauge")
+    yield each("connection_creation_total", "Connections taken.", (each.accepted_count for each in listeners), COUNTER)
+    yield each(
+        "connection_refused_total", "Connections turned away.", (each.refused_count for each in listeners), COUNTER
+    )
+
+
+# --- partitions of the metadata ---------------------------------------------------------------------------------------
+
+
+def _all(broker: Services) -> Iterator[PartitionImage]:
+    for topic in broker.image.topics.by_name.values():
+        yield from topic.partitions
+
+
+def _led(broker: Services) -> Iterator[tuple[PartitionImage, int, Labels]]:
+    """The partitions led here, how many replicas each must have in sync, and where it is."""
+    topics = broker.image.topics.by_name
+    for name in sorted(topics):
+        topic = topics[name]
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader == broker.broker_id:
+                hosted = broker.replicas.hosted(name, topic.id, index)
+                minimum = 1 if hosted is None else hosted.log.settings.min_insync_replicas
+                yield partition, min(minimum, len(partition.replicas)), _at(name, index)
+
+
+def _missing(broker: Services, topic: TopicImage) -> Iterator[int]:
+    for index, partition in enumerate(topic.partitions):
+        if broker.broker_id in partition.replicas and broker.replicas.hosted(topic.name, topic.id, index) is None:
+            yield index
+
+
+def _alive(broker: Services) -> set[int]:
+    return {node_id for node_id, node in broker.image.brokers.items() if not node.is_fenced}
 
 
 def _is_under_replicated(partition: PartitionImage) -> bool:
@@ -108,36 +194,60 @@ def _of_partitions(broker: Services) -> Iterator[Family]:
     """As kafka_exporter names them: every partition of the cluster, as the metadata has it."""
     topics = broker.image.topics.by_name
     names = sorted(topics)
-    rows = [
-        (partition, (("topic", name), ("partition", str(index))))
-        for name in names
-        for index, partition in enumerate(topics[name].partitions)
-    ]
+    rows = [(partition, _at(name, index)) for name in names for index, partition in enumerate(topics[name].partitions)]
     yield Family(
         "kafka_topic_partitions",
         "Partitions of a topic.",
         [Sample(len(topics[name].partitions), (("topic", name),)) for name in names],
     )
-    prefix = "kafka_topic_partition_"
-    yield Family(f"{prefix}leader", "The broker that leads it.", (Sample(row.leader, at) for row, at in rows))
-    yield Family(f"{prefix}replicas", "Its replicas.", (Sample(len(row.replicas), at) for row, at in rows))
-    yield Family(f"{prefix}in_sync_replica", "Its replicas in sync.", (Sample(len(row.isr), at) for row, at in rows))
+    yield Family(f"{EXPORTER}leader", "The broker that leads it.", (Sample(row.leader, at) for row, at in rows))
+    yield Family(f"{EXPORTER}replicas", "Its replicas.", (Sample(len(row.replicas), at) for row, at in rows))
+    yield Family(f"{EXPORTER}in_sync_replica", "Its replicas in sync.", (Sample(len(row.isr), at) for row, at in rows))
     yield Family(
-        f"{prefix}leader_is_preferred",
+        f"{EXPORTER}leader_is_preferred",
         "Whether the first of its replicas leads it.",
         (Sample(int(row.leader == row.replicas[0]), at) for row, at in rows),
     )
     yield Family(
-        f"{prefix}under_replicated_partition",
+        f"{EXPORTER}under_replicated_partition",
         "Whether a replica is not in sync.",
         (Sample(int(_is_under_replicated(row)), at) for row, at in rows),
+    )
+
+
+def _at(topic: str, partition: int) -> Labels:
+    return (("topic", topic), ("partition", str(partition)))
+
+
+def _of_led_partitions(broker: Services) -> Iterator[Family]:
+    """As Kafka's own metrics name them: the partitions led here."""
+    rows = list(_led(broker))
+    prefix = "kafka_cluster_partition_"
+    yield Family(f"{prefix}replicascount", "Its replicas.", (Sample(len(row.replicas), at) for row, _, at in rows))
+    yield Family(
+        f"{prefix}insyncreplicascount", "Its replicas in sync.", (Sample(len(row.isr), at) for row, _, at in rows)
+    )
+    yield Family(
+        f"{prefix}underreplicated",
+        "Whether a replica is not in sync.",
+        (Sample(int(_is_under_replicated(row)), at) for row, _, at in rows),
+    )
+    yield Family(
+        f"{prefix}underminisr",
+        "Whether fewer replicas are in sync than min.insync.replicas.",
+        (Sample(int(len(row.isr) < minimum), at) for row, minimum, at in rows),
+    )
+    yield Family(
+        f"{prefix}atminisr",
+        "Whether just as many replicas are in sync as min.insync.replicas.",
+        (Sample(int(len(row.isr) == minimum), at) for row, minimum, at in rows),
     )
 
 
 def _of_logs(broker: Services) -> Iterator[Family]:
     """The logs on this broker's disks, as Kafka's and as kafka_exporter names them."""
     logs = sorted(broker.store.logs.items())
-    rows = [(log, (("topic", key.topic), ("partition", str(key.partition)))) for key, log in logs]
+    rows = [(log, _at(key.topic, key.partition)) for key, log in logs]
     led = [
         (log, at)
         for (key, log), (_, at) in zip(logs, rows, strict=True)
@@ -146,17 +256,14 @@ def _of_logs(broker: Services) -> Iterator[Family]:
         and topic.partitions[key.partition].leader == broker.broker_id
     ]
     yield Family("kafka_log_log_size", "Bytes of the log.", (Sample(log.size_bytes, at) for log, at in rows))
+    yield Family("kafka_log_log_numlogsegments", "Its segments.", (Sample(len(log.segments), at) for log, at in rows))
     yield Family(
         "kafka_log_log_logstartoffset", "Its first offset.", (Sample(log.log_start_offset, at) for log, at in rows)
     )
     yield Family("kafka_log_log_logendoffset", "Its next offset.", (Sample(log.end_offset, at) for log, at in rows))
     yield Family(
-        "kafka_topic_partition_current_offset",
-        "How far it may be read.",
-        (Sample(log.high_watermark, at) for log, at in led),
+        f"{EXPORTER}current_offset", "How far it may be read.", (Sample(log.high_watermark, at) for log, at in led)
     )
     yield Family(
-        "kafka_topic_partition_oldest_offset",
-        "Where reading can start.",
-        (Sample(log.log_start_offset, at) for log, at in led),
+        f"{EXPORTER}oldest_offset", "Where reading can start.", (Sample(log.log_start_offset, at) for log, at in led)
     )

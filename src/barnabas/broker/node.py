@@ -21,6 +21,7 @@ from barnabas.broker.groups import Groups
 from barnabas.broker.health import pages
 from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.neighbours import Neighbours
+from barnabas.broker.observed import WINDOW_MS, Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.routes import ROUTES
 from barnabas.broker.security_settings import ListenerSecurity, tls_context
@@ -94,6 +95,7 @@ class Node:
         self.cluster_id = self._known_cluster_id() or str(self.world.entropy.uuid())
         self._timers = Timers(self.world.clock)
         cleanup.callback(self._timers.close)
+        self.observed = Observed(self.world.clock, slow_ms=self.settings.observe.slow_ms)
         self._store = await self._open_store()
         self._broker_epoch = self._store.previous_broker_epoch  # what a start that fails leaves behind, too
         cleanup.push_async_callback(self._close_store)
@@ -181,6 +183,7 @@ class Node:
         producer_ids = ProducerIds(lambda: allocate_producer_ids(services, self._broker_epoch))
         markers = LocalMarkers(replicas, self.world.clock, self._append_to_offsets)
         services = Services(
+            observed=self.observed,
             world=self.world,
             timers=self._timers,
             settings=self.settings,
@@ -264,6 +267,9 @@ class Node:
         chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
         chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
         chores.every(settings.producer_id_expiration_check_interval_ms, "producers", self._expire_producers)
+        chores.every(WINDOW_MS, "windows", self.observed.turn)
+        self.observed.loop.start()
+        cleanup.callback(self.observed.loop.stop)
         self.services.cleaner.start()
         cleanup.push_async_callback(self.services.cleaner.stop)
 
@@ -285,7 +291,8 @@ class Node:
                 log.warning("partition belongs to no topic and is removed", partition=key, topic_id=stored.topic_id)
                 await self._store.delete(key)
 
-    def _on_image(self, _: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
+    def _on_image(self, old: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
+        self.observed.elections.on_image(old, image, changes)
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
             self._apply_dynamic_settings(image)
         if changes.changed_brokers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
+from barnabas.broker.observed import Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.settings import BrokerSettings
 from barnabas.coordinator.markers import LocalMarkers
@@ -42,6 +43,7 @@ class Services:
     transactions: TransactionCoordinator
     markers: LocalMarkers
     broker_links: Links  # to the other brokers of the cluster
+    observed: Observed  # whoever has numbers to show adds a source to its metrics
     authorizer: Authorizer | None = None  # without one everybody may do everything
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces

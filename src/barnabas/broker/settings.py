@@ -14,6 +14,7 @@ from typing import Any, Final
 from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
 from barnabas.broker.connection_settings import CONNECTION_SETTINGS
 from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
+from barnabas.broker.observe_settings import OBSERVE_SETTINGS, ObserveSettings
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
 from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
@@ -194,7 +195,14 @@ def _topic_defaults() -> Iterator[Setting]:
 
 def _table() -> SettingTable:
     own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *unused_settings()]
-    own += [*GROUP_SETTINGS, *CONSUMER_GROUP_SETTINGS, *TRANSACTION_SETTINGS, *SECURITY_SETTINGS, *CLUSTER_SETTINGS]
+    own += [
+        *OBSERVE_SETTINGS,
+        *GROUP_SETTINGS,
+        *CONSUMER_GROUP_SETTINGS,
+        *TRANSACTION_SETTINGS,
+        *SECURITY_SETTINGS,
+        *CLUSTER_SETTINGS,
+    ]
     taken = {setting.name for setting in own}
     return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
 
@@ -237,6 +245,7 @@ class BrokerSettings:
     barnabas_http_port: int
     barnabas_http_host: str
     cluster: ClusterSettings
+    observe: ObserveSettings
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
@@ -266,6 +275,7 @@ class BrokerSettings:
         return cls(
             **own,
             cluster=cluster,
+            observe=ObserveSettings.of(values),
             security=SecuritySettings.of(listener_names, given, for_controllers=cluster.controller_listener_names),
             groups=groups,
             consumer_groups=ConsumerGroupSettings.of(

@@ -14,13 +14,17 @@ from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from barnabas.model.errors import Malformed
+from barnabas.observe.log import logger
 from barnabas.transport.buffers import SCRATCH_BYTES, FramePool
 from barnabas.transport.outbox import Outbox, Part
+from barnabas.world.timers import Timer, Timers
 
 Parts: TypeAlias = list[Part]
 Later: TypeAlias = "asyncio.Future[Parts | None]"
 Answer: TypeAlias = "Parts | Later | Coroutine[Any, Any, Parts | Later | None] | None"
 Serve: TypeAlias = "Callable[[Connection, memoryview], Answer]"
+
+log = logger("connection")
 
 SIZE_BYTES: Final = 4
 _unpack_size: Final = Struct(">i").unpack_from
@@ -37,8 +41,25 @@ class Owner(Protocol):
     def forget(self, connection: Connection) -> None: ...
 
 
+class Timing(Protocol):
+    """Who measures a request: it hears when its answer is next, and when it is out."""
+
+    def leaving(self) -> None: ...
+
+    def left(self) -> bool: ...
+
+
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, owner: Owner, serve: Serve, pool: FramePool, *, listener_name: str, frame_bytes_max: int):
+    def __init__(
+        self,
+        owner: Owner,
+        serve: Serve,
+        pool: FramePool,
+        *,
+        listener_name: str,
+        frame_bytes_max: int,
+        now_ns: Callable[[], int] = lambda: 0,
+    ):
         self._owner = owner
         self._serve = serve
         self._pool = pool
@@ -61,6 +82,10 @@ class Connection(asyncio.BufferedProtocol):
         self._is_muted = False
         self._is_reading = True
         self._is_resuming = False
+        self._now_ns = now_ns
+        self.arrived_ns = 0  # when the bytes that are being handled came
+        self.timing: Timing | None = None  # of the one request that is being measured
+        self._held: Timer | None = None  # a client that asks too much is not heard for a while
 
     @property
     def is_busy(self) -> bool:
@@ -77,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have asyncio's shape but not its class.
         self._transport = cast(asyncio.Transport, transport)
-        self._outbox = Outbox(self._transport, self._unmute)
+        self._outbox = Outbox(self._transport, self._drained)
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         self.local = (transport.get_extra_info("sockname") or ("", 0))[:2]
         self.is_open = True
@@ -90,10 +115,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._pool.scratch_view
 
     def buffer_updated(self, nbytes: int) -> None:
+        self.arrived_ns = self._now_ns()
         try:
             self._received(nbytes)
-        except Malformed:
-            self.close()
+        except Malformed as error:
+            self._hang_up(error)
 
     def _received(self, nbytes: int) -> None:
         if self._frame is not None:
@@ -121,6 +147,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
         self._outbox.close()
+        self.timing = None
+        if self._held is not None:
+            self._held.cancel()
         for answer in self._answers:
             if isinstance(answer, asyncio.Future):
                 answer.cancel()
@@ -151,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._yield_turn()
                 break
         self._keep(data[position:])
-        self._outbox.flush()
+        self._flush()
         if not self._outbox.is_idle:
             self._mute()  # a peer that does not read its answers is not asked for more requests
 
@@ -189,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
             self._end_frame()
         else:
             self._pause_reading()  # the coroutine may still look at the frame
-        self._outbox.flush()
+        self._flush()
         if not self._outbox.is_idle:
             self._mute()
 
@@ -211,15 +240,15 @@ class Connection(asyncio.BufferedProtocol):
     async def _await(self, answer: Coroutine[Any, Any, Parts | Later | None]) -> None:
         try:
             outcome = await answer
-        except Malformed:
-            self.close()
+        except Malformed as error:
+            self._hang_up(error)
             return
         finally:
             self._task = None
             self._end_frame()
         if self.is_open:
             self._answer(outcome)
-            self._outbox.flush()
+            self._flush()
             if self.is_last_answer:
                 self.close()
             self._unmute()
@@ -257,7 +286,23 @@ class Connection(asyncio.BufferedProtocol):
             self._answers.popleft()
             if parts:
                 self._outbox.put(parts)
+        self._flush()
+        self._unmute()
+
+    def _flush(self) -> None:
+        timing = self.timing
+        if timing is None:
+            self._outbox.flush()
+            return
+        timing.leaving()
         self._outbox.flush()
+        if self._outbox.is_idle and timing.left():
+            self.timing = None
+
+    def _drained(self) -> None:
+        """The transport has taken everything that waited for it."""
+        if self.timing is not None and self.timing.left():
+            self.timing = None
         self._unmute()
 
     def close(self) -> None:
@@ -266,6 +311,10 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.flush()
         self.is_open = False
         self._transport.close()
+
+    def _hang_up(self, reason: Malformed) -> None:
+        log.info("connection is closed", peer=self.peer[0], listener=self.listener_name, reason=reason)
+        self.close()
 
     def abort(self) -> None:
         self.is_open = False
@@ -279,6 +328,18 @@ class Connection(asyncio.BufferedProtocol):
             await asyncio.gather(self._task, return_exceptions=True)
 
     # --- turns ----------------------------------------------------------------------------------------------------
+
+    def hold(self, timers: Timers, duration_ms: int) -> None:
+        """Hear no further request for a while; the answer under way leaves at once."""
+        self._mute()
+        if self._held is not None:
+            self._held.cancel()
+        self._held = timers.after(duration_ms, self._release)
+
+    def _release(self) -> None:
+        self._held = None
+        if self.is_open:
+            self._unmute()
 
     def _mute(self) -> None:
         self._is_muted = True
@@ -297,14 +358,16 @@ class Connection(asyncio.BufferedProtocol):
         """Go on with the requests that arrived meanwhile, if nothing else holds the connection."""
         if not self._is_muted or not self.is_open or self._task is not None or self._is_resuming:
             return
+        if self._held is not None:
+            return
         if not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
             return
         self._is_muted = False
         try:
             if self._stash:
                 self._process_stash()
-        except Malformed:
-            self.close()
+        except Malformed as error:
+            self._hang_up(error)
             return
         if not self._is_muted:
             self._resume_reading()

@@ -46,6 +46,8 @@ class Listener:
         self._idle_timer: Timer | None = None
         self._emptied = asyncio.Event()
         self._is_stopping = False
+        self.accepted_count = 0
+        self.refused_count = 0
         self.host = ""
         self.port = 0
 
@@ -86,7 +88,12 @@ class Listener:
 
     def _accept(self) -> Connection:
         return Connection(
-            self, self._serve, self._pool, listener_name=self.name, frame_bytes_max=self.limits.frame_bytes_max
+            self,
+            self._serve,
+            self._pool,
+            listener_name=self.name,
+            frame_bytes_max=self.limits.frame_bytes_max,
+            now_ns=self._clock.monotonic_ns,
         )
 
     def admit(self, connection: Connection) -> bool:
@@ -96,7 +103,11 @@ class Listener:
         self._connections[connection] = -1
         limits = self.limits
         of_address_max = limits.connections_of_address_max.get(address, limits.connections_per_address_max)
-        return len(self._connections) <= limits.connections_max and self._per_address[address] <= of_address_max
+        self.accepted_count += 1
+        if len(self._connections) <= limits.connections_max and self._per_address[address] <= of_address_max:
+            return True
+        self.refused_count += 1
+        return False
 
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, None) is None:

@@ -15,6 +15,7 @@ from barnabas.broker import dispatch
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.routes import ROUTES
 from barnabas.model.errors import CorruptBatch, Malformed
+from barnabas.observe.request_times import RequestTimes
 from barnabas.wire.api import ApiKey
 from barnabas.wire.frame import encode_request
 from barnabas.wire.messages.list_groups import ListGroupsRequest
@@ -38,9 +39,16 @@ def test_a_corrupt_file_of_ours_is_logged_before_the_connection_is_closed(
     monkeypatch.setitem(dispatch.ROUTES, ApiKey.LIST_GROUPS, route)
     parts = encode_request(ListGroupsRequest(), 0, correlation_id=1, client_id="c")
     frame = memoryview(b"".join(bytes(part) for part in parts)[4:])  # type: ignore[arg-type]
-    dispatcher = Dispatcher(cast(Any, SimpleNamespace(authorizer=None)))
+    times = RequestTimes(lambda: 0)
+    broker = SimpleNamespace(authorizer=None, observed=SimpleNamespace(times=times))
+    connection = SimpleNamespace(requests=1, timing=None, arrived_ns=0)
+
+    async def ask() -> None:
+        answer = Dispatcher(cast(Any, broker)).serve(cast(Any, connection), frame)
+        assert asyncio.iscoroutine(answer)
+        await answer
+
     with caplog.at_level(logging.ERROR, logger="barnabas"), pytest.raises(Malformed):
-        answer = dispatcher.serve(cast(Any, SimpleNamespace()), frame)
-        asyncio.run(cast(Any, answer))
+        asyncio.run(ask())
     assert "handler failed api=LIST_GROUPS" in caplog.text
     assert "no whole batch at offset 7" in caplog.text

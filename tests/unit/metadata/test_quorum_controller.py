@@ -34,6 +34,9 @@ class StoppedClock:
     def monotonic_ms(self) -> int:
         return self.now_ms
 
+    def thread_ns(self) -> int:
+        return 0
+
     def monotonic_ns(self) -> int:
         return self.now_ms * 1_000_000
 

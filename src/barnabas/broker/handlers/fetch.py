@@ -18,6 +18,7 @@ from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
+from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.world.disk import DiskFailure
@@ -63,6 +64,7 @@ class _Fetch:
         self._size_bytes_max = max(0, min(message.max_bytes, request.broker.settings.fetch_max_bytes))
         self._wait_ms = min(message.max_wait_ms, WAIT_MS_MAX)
         self._rows: list[Row] = []
+        self._counted: list[tuple[Traffic, int]] = []  # for each row, whose counters it is, and its bytes
         self._watched: list[Partition] = []
         self._moved: list[Partition] = []
         self._is_queued = False
@@ -74,6 +76,7 @@ class _Fetch:
         left = self._size_bytes_max
         got, is_urgent, has_batch = 0, False, False
         self._rows = []
+        self._counted = []
         self._moved = []
         for wanted in self._wanted:
             row = Row(partition_index=wanted.index, high_watermark=-1)
@@ -91,6 +94,9 @@ class _Fetch:
             got += size
             left = max(0, left - size)
             self._rows.append(row)
+            self._counted.append(
+                (self._request.broker.observed.strays if partition is None else partition.traffic, size)
+            )
         self.is_satisfied = is_urgent or got >= self._size_bytes_min
 
     def _find(self, wanted: Wanted) -> Partition:
@@ -184,6 +190,17 @@ class _Fetch:
             partition.readers.discard(self._on_news)
         self._watched.clear()
 
+    def _count(self) -> None:
+        is_consumer = self._replica_id == CONSUMER
+        for row, (traffic, size) in zip(self._rows, self._counted, strict=True):
+            traffic.fetches += 1
+            if row.error_code:
+                traffic.failed_fetches += 1
+            elif is_consumer:
+                traffic.bytes_out += size
+            else:
+                traffic.replication_bytes_out += size
+
     # --- the answer -----------------------------------------------------------------------------------------------
 
     def response(self) -> FetchResponse:
@@ -203,6 +220,7 @@ class _Fetch:
                 topics[key] = topic
             topic.partitions.append(row)
         response.responses = list(topics.values())
+        self._count()
         if self._session:
             self._session.rotate(served)
         for partition in self._moved:

@@ -128,6 +128,10 @@ def _append_all(
                 is_failed = True
                 _fail(request, row, partition, error, response)
                 continue
+            traffic = partition.traffic
+            traffic.produces += 1
+            traffic.bytes_in += len(data.records)
+            traffic.messages_in += appended.last_offset - appended.base_offset + 1
             row.base_offset = appended.base_offset
             row.log_append_time_ms = appended.append_time_ms
             row.log_start_offset = appended.log_start_offset
@@ -161,6 +165,9 @@ def _fail(
 ) -> None:
     if isinstance(error, DiskFailure):
         error = ApiError(errors.KAFKA_STORAGE_ERROR, str(error))
+    traffic = request.broker.observed.strays if partition is None else partition.traffic
+    traffic.produces += 1
+    traffic.failed_produces += 1
     row.error_code = error.error.code
     row.error_message = error.message
     if isinstance(error, InvalidRecords):

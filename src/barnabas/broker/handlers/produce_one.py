@@ -81,6 +81,10 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         appended = partition.append(validated, is_waiting_for_all=acks == ACKS_ALL, now_ms=now_ms)
     except (ApiError, DiskFailure):
         return None
+    traffic = partition.traffic
+    traffic.produces += 1
+    traffic.bytes_in += size
+    traffic.messages_in += appended[1] - appended[0] + 1
     answer = _Answer(correlation_id, topic, index)
     if acks == ACKS_ALL and partition.log.high_watermark <= appended.last_offset:
         return _wait(answer.detached(), partition, appended, timeout_ms=min(max(timeout_ms, 0), TIMEOUT_MS_MAX))

@@ -1,0 +1,52 @@
+"""Everything that is counted and timed while a broker works, in one hand; the pages of ``health`` show it.
+
+Parts of the broker that have numbers of their own add them with ``observed.metrics.add(source)``, where a source is a
+function that gives families when somebody looks. The node makes one of these; the dispatcher and the handlers count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.loop_watch import LoopWatch
+from barnabas.broker.watched_metadata import Commits, Elections
+from barnabas.observe.log import logger
+from barnabas.observe.metrics import Metrics
+from barnabas.observe.request_times import RequestTimes, Timing
+from barnabas.observe.traffic import Traffic
+from barnabas.world.clock import Clock
+
+log = logger("slow")
+
+WINDOW_MS: Final = 60_000  # quantiles are of the last one to two of these
+# Requests that wait for something to happen are not slow because of it.
+WAITING: Final = frozenset(("FetchConsumer", "FetchFollower", "JoinGroup", "SyncGroup"))
+
+
+class Observed:
+    def __init__(self, clock: Clock, *, slow_ms: int) -> None:
+        self.metrics = Metrics()
+        self.times = RequestTimes(clock.monotonic_ns, self._on_measured)
+        self.strays = Traffic()  # what was asked of partitions that are not here
+        self.elections = Elections()
+        self.commits = Commits(clock.monotonic_ns)
+        self.loop = LoopWatch(clock)
+        self._slow_ns = slow_ms * 1_000_000
+
+    async def turn(self) -> None:
+        """A window is over."""
+        self.times.turn()
+        self.loop.turn()
+
+    def _on_measured(self, timing: Timing) -> None:
+        queue_ns, local_ns, remote_ns, _ = timing.parts_ns
+        counted_ns = queue_ns + local_ns + (0 if timing.request in WAITING else remote_ns)
+        if self._slow_ns and counted_ns >= self._slow_ns:
+            log.warning(
+                "slow request",
+                request=timing.request,
+                client=timing.client_id,
+                queue_ms=queue_ns // 1_000_000,
+                local_ms=local_ns // 1_000_000,
+                remote_ms=remote_ns // 1_000_000,
+            )
