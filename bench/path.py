@@ -60,10 +60,13 @@ def frame_of(records: int, size: int) -> bytearray:
 
 
 class _NoConnection:
-    """Stands where the connection is passed; the produce path does not look at it."""
+    """Stands where the connection is passed; the produce path asks it only whether this request is to be timed."""
 
     listener_name = "PLAINTEXT"
     local = ("127.0.0.1", 0)
+    requests = 0
+    timing = None
+    arrived_ns = 0
 
 
 def measure(node: Node, records: int, size: int, count: int) -> dict[str, float]:
