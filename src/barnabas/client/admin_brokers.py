@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
 from barnabas.client.metadata import Broker
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.transport.versions import Shaped
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+FENCED_SINCE: Final = 2
 
 
 class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
     brokers: tuple[Broker, ...]
+    fenced: frozenset[int] = frozenset()  # those of them that are not running, or not heard of
 
 
 class ReplicaOnDisk(NamedTuple):
@@ -34,12 +38,18 @@ class LogDirectory(NamedTuple):
 
 class BrokerAdmin(AdminDoor):
     async def describe_cluster(self) -> ClusterDescription:
-        answer = await self._broker(None, DescribeClusterRequest(), DescribeClusterResponse)
+        """All that are registered; older brokers tell only of those that run."""
+        request = Shaped(
+            DescribeClusterRequest,
+            lambda version: DescribeClusterRequest(include_fenced_brokers=version >= FENCED_SINCE),
+        )
+        answer = await self._broker(None, request, DescribeClusterResponse)
         error = problem(answer.error_code, answer.error_message, about="the cluster")
         if error is not None:
             raise error
         brokers = tuple(sorted(Broker(entry.broker_id, entry.host, entry.port, entry.rack) for entry in answer.brokers))
-        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+        fenced = frozenset(entry.broker_id for entry in answer.brokers if entry.is_fenced)
+        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, fenced)
 
     async def describe_log_dirs(self, broker: int) -> tuple[LogDirectory, ...]:
         """Every directory of a broker with the replicas that it holds."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 from barnabas.client.cluster import Cluster
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
-from barnabas.transport.versions import NO_LIMIT
+from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.message import Message
 
 R = TypeVar("R", bound=Message)
@@ -23,7 +23,7 @@ class AdminDoor:
 
         return await self.cluster.retrying(attempt, timeout_ms=timeout_ms)
 
-    async def _broker(self, broker: int | None, message: Message, response: type[R]) -> R:
+    async def _broker(self, broker: int | None, message: Message | Shaped, response: type[R]) -> R:
         """One broker, or any."""
 
         async def attempt() -> R:
