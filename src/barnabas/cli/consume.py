@@ -1,28 +1,34 @@
 """``barnabas consume``: records of topics on standard output, by default one value a line, until Ctrl-C.
 
-Nothing is committed anywhere. How a record is printed is in ``record_format.py``, how a start is written in
-``moments.py``.
+Without a group nothing is committed anywhere. How a record is printed is in ``record_format.py``, how a start is
+written in ``moments.py``, which records are shown in ``record_filter.py``.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
-from barnabas.cli import moments, record_format
+from barnabas.cli import moments, record_filter, record_format
 from barnabas.cli.connection import add_connection, attend, settings_of
 from barnabas.cli.failure import Failure
-from barnabas.cli.moments import Window
+from barnabas.cli.progress import Progress
 from barnabas.cli.record_format import Line
-from barnabas.cli.verbs import join_offsets
-from barnabas.client.consumer import Consumer, ConsumerRecord
+from barnabas.cli.verbs import join_offsets, now_ms
+from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.offsets import resolve
+from barnabas.client.offsets import EARLIEST, LATEST, resolve
 from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.cli.moments import Window
+    from barnabas.client.record import ConsumerRecord
+
+RESETS: Final = {EARLIEST: "earliest", LATEST: "latest"}
+IDLE_MS: Final = 500  # how long a group that has read everything waits for more before --exit ends it
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -30,13 +36,16 @@ def configure(parser: ArgumentParser) -> None:
     add("topics", nargs="+", metavar="TOPIC")
     add("-o", "--offset", default="start", metavar="WHERE", help=moments.HELP)
     add("-p", "--partition", type=int, action="append", metavar="N", help="only this one; repeatable")
+    add("-g", "--group", metavar="GROUP", help="as a member of this group, which commits what was printed")
     add("-n", "--num", type=int, metavar="N", help="stop after so many records")
     add("-e", "--exit", action="store_true", help="stop at the end that the partitions have now")
     add("--follow", action="store_true", help="go on when the end is reached (the default)")
     add("-r", "--regex", action="store_true", help="topics are regular expressions")
-    add("-f", "--format", default="text", metavar="FORMAT", help=f"text, json, or a {record_format.HELP}")
+    add("-f", "--format", default="text", metavar="FORMAT", help=f"text, json, pretty, meta, or a {record_format.HELP}")
     add("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+    add("--kcat", action="store_true", help="the format is written as kcat has it: %%s %%S %%k %%K %%T and so on")
     add("--read-committed", action="store_true", help="leave out records of open and aborted transactions")
+    record_filter.add_filters(parser)
     add_connection(parser)
 
 
@@ -47,38 +56,108 @@ def prepare(words: list[str]) -> list[str]:
 def run(arguments: Namespace) -> None:
     if arguments.exit and arguments.follow:
         raise Failure("--exit and --follow say the opposite")
-    show = record_format.compile_output(arguments.format)
-    window = moments.parse_window(arguments.offset, now_ms=time.time_ns() // 1_000_000)
-    isolation = "read_committed" if arguments.read_committed else "read_uncommitted"
-    settings = settings_of(ConsumerSettings, arguments, isolation_level=isolation, auto_offset_reset="earliest")
-    attend(_consume(arguments, settings, window, show), is_long=True)
+    if arguments.group is not None and arguments.partition is not None:
+        raise Failure("--group and --partition do not go together: a group shares the partitions out itself")
+    text = record_format.from_kcat(arguments.format) if arguments.kcat else arguments.format
+    window = moments.parse_window(arguments.offset, now_ms=now_ms())
+    settings = settings_of(
+        ConsumerSettings,
+        arguments,
+        isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
+        auto_offset_reset=_reset(arguments, window),
+        **({} if arguments.group is None else {"group_id": arguments.group, "enable_auto_commit": False}),
+    )
+    printer = _Printer(arguments.num, record_format.compile_output(text), record_filter.compile_filter(arguments))
+    try:
+        attend(_consume(arguments, settings, window, printer), is_long=True)
+    finally:
+        printer.progress.clear()
 
 
-async def _consume(
-    arguments: Namespace, settings: ConsumerSettings, window: Window, show: Callable[[Line], bytes]
-) -> None:
-    left = arguments.num
-    number = 0
+def _reset(arguments: Namespace, window: Window) -> str:
+    """Where a group begins that has committed nothing; without one, where a reader goes on whose place is gone."""
+    if arguments.group is None:
+        return "earliest"
+    if window.end is not None or window.start not in RESETS:
+        raise Failure("a group goes on where it is: with --group, --offset is start or end, for a group that is new")
+    return RESETS[window.start]
+
+
+class _Printer:
+    """Shows what holds, and knows when it is enough."""
+
+    def __init__(
+        self, count_max: int | None, show: Callable[[Line], bytes], holds: Callable[[Line], bool] | None
+    ) -> None:
+        self._count_max = count_max
+        self._show = show
+        self._holds = holds
+        self.progress = Progress("records", is_wanted=holds is not None or not sys.stdout.isatty())
+        self.read = 0
+        self.shown = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._count_max is not None and self.shown >= self._count_max
+
+    def print(self, records: Iterable[ConsumerRecord]) -> int:
+        """How many were read; those behind the last that was wanted are not."""
+        out: list[bytes] = []
+        count = 0
+        for record in records:
+            if self.is_done:
+                break
+            count += 1
+            line = Line(*record, self.shown + 1)
+            if self._holds is None or self._holds(line):
+                out.append(self._show(line))
+                self.shown += 1
+        self.read += count
+        self.progress.clear()
+        sys.stdout.buffer.write(b"".join(out))
+        sys.stdout.buffer.flush()
+        self.progress.at(self.read, found=self.shown if self._holds else None)
+        return count
+
+
+async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Window, printer: _Printer) -> None:
     async with Consumer(settings) as consumer:
+        if arguments.group is not None:
+            await _consume_as_member(consumer, arguments, printer)
+            return
         places = await _places(consumer, arguments)
         ends = None
         if window.end is not None:
             wanted = dict.fromkeys(places, window.end)
             ends = await resolve(consumer.cluster, wanted, isolation_level=settings.isolation_level)
         await consumer.assign(dict.fromkeys(places, window.start), ends=ends, until_end=arguments.exit)
-        while left is None or left > 0:
-            count_max = settings.max_poll_records if left is None else min(left, settings.max_poll_records)
-            records = await consumer.poll(count_max=count_max)
+        while not printer.is_done:
+            records = await consumer.poll()
             if not records:
                 return
-            _print(sys.stdout.buffer, records, show, number)
-            number += len(records)
-            left = None if left is None else left - len(records)
+            printer.print(records)
 
 
-def _print(out: BinaryIO, records: list[ConsumerRecord], show: Callable[[Line], bytes], number: int) -> None:
-    out.write(b"".join([show(Line(*record, index)) for index, record in enumerate(records, number + 1)]))
-    out.flush()
+async def _consume_as_member(consumer: Consumer, arguments: Namespace, printer: _Printer) -> None:
+    await consumer.cluster.open()
+    if arguments.regex:
+        await consumer.subscribe(re.compile("|".join(arguments.topics)))
+    else:
+        await consumer.subscribe(arguments.topics)
+    while not printer.is_done:
+        records = await consumer.poll(timeout_ms=IDLE_MS if arguments.exit else None)
+        if not records and arguments.exit and _has_read_all(consumer):
+            return
+        if not records:
+            continue
+        count = printer.print(records)
+        consumer.give_back(records[count:])
+        await consumer.commit()
+
+
+def _has_read_all(consumer: Consumer) -> bool:
+    assigned = consumer.assignment
+    return bool(assigned) and all(consumer.lag(place) == 0 for place in assigned)
 
 
 async def _places(consumer: Consumer, arguments: Namespace) -> list[TopicPartition]:
@@ -93,7 +172,7 @@ async def _places(consumer: Consumer, arguments: Namespace) -> list[TopicPartiti
     for name in names:
         topic = await consumer.cluster.topic(name, timeout_ms=0)
         for index in arguments.partition or range(len(topic.partitions)):
-            if index >= len(topic.partitions):
+            if not 0 <= index < len(topic.partitions):
                 raise Failure(f"{name} has partitions 0 to {len(topic.partitions) - 1}, and no {index}")
             places.append(TopicPartition(name, index))
     return places

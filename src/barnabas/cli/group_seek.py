@@ -28,7 +28,7 @@ def configure(parser: ArgumentParser) -> None:
     target.add_argument(
         "--to",
         metavar="WHERE",
-        help="start, end, an offset, +N after the start, -N before the end, @time (ms, s, 2026-01-31T12:00), -10m ago",
+        help="start, end, an offset, +N after the start, end-N before the end, @time (2026-01-31T12:00), -10m ago",
     )
     target.add_argument("--to-group", metavar="OTHER", help="where another group is")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Where to start and stop reading, as people write it: start, end, 42, -5, +5, @2026-01-31T12:00, -10m, and START:END.
+"""Where to start and stop reading, as people write it: start, end, 42, -5, +5, end-5, @2026-01-31, -10m, and START:END.
 
 Pure: the present is an argument. ``consume`` turns the answer into offsets.
 """
@@ -13,11 +13,13 @@ from barnabas.cli.failure import Failure
 from barnabas.client.offsets import EARLIEST, LATEST, Start
 
 HELP: Final = (
-    "where to start: start, end, an offset, +N after the start, -N before the end, @time (ms, s or 2026-01-31T12:00), "
+    "where to start: start, end, an offset, +N or start+N after the start, -N or end-N before the end, @time (ms, s, "
+    "2026-01-31 or 2026-01-31T12:00), "
     "-10m ago (s, m, h, d); START:END stops at END too, :end at the present end (default start)"
 )
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION: Final = re.compile(r"-(\d+)(ms|s|m|h|d|w)")
+_FROM_EDGE: Final = re.compile(r"start\+(\d+)|end-(\d+)")
 _SECONDS_DIGITS_MAX: Final = 11  # a number of more digits counts milliseconds
 
 
@@ -58,10 +60,13 @@ def _parse(text: str, *, now_ms: int) -> Start:
         return Start.at_time(now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
     if text.startswith("@"):
         return Start.at_time(_time(text[1:]))
+    edge = _FROM_EDGE.fullmatch(text)
+    if edge:
+        return Start.after_first(int(edge[1])) if edge[1] else Start.before_last(int(edge[2]))
     try:
         number = int(text)
     except ValueError:
-        raise Failure(f"{text!r} is no offset: say start, end, 42, +5, -5, @2026-01-31T12:00 or -10m") from None
+        raise Failure(f"{text!r} is no offset: say start, end, 42, +5, end-5, @2026-01-31T12:00 or -10m") from None
     if text.startswith("+"):
         return Start.after_first(number)
     return Start.before_last(-number) if text.startswith("-") else Start.at(number)

@@ -1,7 +1,7 @@
-"""``barnabas produce``: each line of standard input becomes a record.
+"""``barnabas produce``: each line of standard input or of files becomes a record.
 
 Lines are read in a thread, because a pipe or a terminal may be slow and batches must leave meanwhile; the queue
-between the two is short, so a fast input waits for the broker.
+between the two is short, so a fast input waits for the broker. What a line means is ``record_input.py``'s.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
 from threading import Thread
 from typing import Final
 
 from barnabas.cli import record_format, record_input
 from barnabas.cli.connection import add_connection, attend, settings_of
 from barnabas.cli.failure import Failure
+from barnabas.cli.progress import Progress
 from barnabas.cli.record_format import Line
 from barnabas.cli.record_input import Input
 from barnabas.client.batch import Delivery
@@ -28,11 +30,16 @@ CHUNK_BYTES: Final = 64 * 1024
 CHUNKS_WAITING_MAX: Final = 4
 UNPRINTED_MAX: Final = 10_000
 ACKNOWLEDGED: Final = "partition %p at offset %o\\n"
+SILENT: Final = ("count", "none")
 
 
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("topic", metavar="TOPIC")
+    add(
+        "-v", "--value", dest="values", action="append", metavar="TEXT", help="instead of input: one record; repeatable"
+    )
+    add("-i", "--input", dest="files", action="append", metavar="FILE", help="instead of standard input; repeatable")
     add("-k", "--key", help="the key of every record")
     add("-H", "--header", action="append", default=[], metavar="KEY:VALUE", help="a header of every record; repeatable")
     add("-p", "--partition", type=int, metavar="N", help="instead of the partition that the key says")
@@ -41,6 +48,8 @@ def configure(parser: ArgumentParser) -> None:
     add("--acks", choices=("0", "1", "-1", "all"), default="all", help="who must have a record before it counts")
     add("-Z", "--tombstone", action="store_true", help="an empty value means null: delete the key")
     add("-f", "--format", default="%v", metavar="FORMAT", help=record_input.HELP)
+    add("--rate", type=float, metavar="N", help="no more than so many records a second")
+    add("--txn", metavar="ID", help="all of it in one transaction, under this transactional id")
     add(
         "-o",
         "--output",
@@ -53,12 +62,14 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     read = record_input.compile_input(arguments.format)
-    is_each = arguments.output not in ("count", "none")
-    show = record_format.compile_output(arguments.output) if is_each else None
+    show = None if arguments.output in SILENT else record_format.compile_output(arguments.output)
     headers = tuple(_header(text) for text in arguments.header)
     acks = 1 if arguments.acks == "1" else 0 if arguments.acks == "0" else -1
-    settings = settings_of(ProducerSettings, arguments, acks=acks, compression_type=arguments.compression)
-    count = attend(_produce(arguments, settings, read, show, headers), is_long=True)
+    if arguments.rate is not None and arguments.rate <= 0:
+        raise Failure("--rate must be more than 0")
+    more = {} if arguments.txn is None else {"transactional_id": arguments.txn}
+    settings = settings_of(ProducerSettings, arguments, acks=acks, compression_type=arguments.compression, **more)
+    count = attend(_Run(arguments, read, show, headers).produce(settings), is_long=True)
     if arguments.output == "count":
         print(count)
 
@@ -70,68 +81,117 @@ def _header(text: str) -> tuple[str, bytes | None]:
     return name, value.encode()
 
 
-async def _produce(
-    arguments: Namespace,
-    settings: ProducerSettings,
-    read: Callable[[bytes], Input],
-    show: Callable[[Line], bytes] | None,
-    headers: tuple[tuple[str, bytes | None], ...],
-) -> int:
-    unprinted: deque[tuple[Delivery, Input]] = deque()
-    count = 0
-    async with Producer(settings) as producer:
-        await producer.cluster.open()
-        async for line in _lines():
+class _Run:
+    def __init__(
+        self,
+        arguments: Namespace,
+        read: Callable[[bytes], Input | None],
+        show: Callable[[Line], bytes] | None,
+        headers: tuple[tuple[str, bytes | None], ...],
+    ) -> None:
+        self._arguments = arguments
+        self._read = read
+        self._show = show
+        self._headers = headers
+        self._unprinted: deque[tuple[Delivery, Input]] = deque()
+        self._progress = Progress("records sent", is_wanted=show is None or not sys.stdout.isatty())
+        self._count = 0
+
+    async def produce(self, settings: ProducerSettings) -> int:
+        async with Producer(settings) as producer, AsyncExitStack() as stack:
+            await producer.cluster.open()
+            if self._arguments.txn is not None:
+                await stack.enter_async_context(producer.transaction())
             try:
-                record = _completed(read(line), arguments, headers)
+                await self._send_all(producer)
             except Failure:
-                await producer.flush()  # the lines before the bad one are good
-                await _print_done(arguments.topic, unprinted, show, wait=True)
+                if self._arguments.txn is None:
+                    await self._finish(producer)  # the lines before the bad one are good
                 raise
+            await self._finish(producer)
+        return self._count
+
+    async def _send_all(self, producer: Producer) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        async for line in _all_lines(self._arguments):
+            record = self._read(line)
+            if record is None:
+                continue  # the line only says how others are read
+            if self._arguments.rate is not None:
+                await asyncio.sleep(started + self._count / self._arguments.rate - loop.time())
+            record = self._completed(record)
             delivery = await producer.send_soon(
-                arguments.topic,
+                self._arguments.topic,
                 record.value,
                 key=record.key,
                 headers=record.headers,
                 partition=record.partition,
                 timestamp_ms=record.timestamp_ms,
             )
-            count += 1
-            if show is not None:
-                unprinted.append((delivery, record))
-                await _print_done(arguments.topic, unprinted, show, wait=len(unprinted) >= UNPRINTED_MAX)
+            self._count += 1
+            self._progress.at(self._count)
+            if self._show is not None:
+                self._unprinted.append((delivery, record))
+                await self._print_done(wait=len(self._unprinted) >= UNPRINTED_MAX)
+
+    async def _finish(self, producer: Producer) -> None:
         await producer.flush()
-        await _print_done(arguments.topic, unprinted, show, wait=True)
-    return count
+        await self._print_done(wait=True)
+        self._progress.clear()
+
+    def _completed(self, record: Input) -> Input:
+        arguments = self._arguments
+        key = record.key if record.key is not None or arguments.key is None else arguments.key.encode()
+        value = None if arguments.tombstone and not record.value else record.value
+        partition = record.partition if arguments.partition is None else arguments.partition
+        return record._replace(key=key, value=value, partition=partition, headers=(*record.headers, *self._headers))
+
+    async def _print_done(self, *, wait: bool) -> None:
+        """Print what is acknowledged, in the order in which it was read; all of it if ``wait`` says so."""
+        out = []
+        while self._show is not None and self._unprinted and (wait or self._unprinted[0][0].is_done):
+            delivery, record = self._unprinted.popleft()
+            done = await delivery
+            place = (self._arguments.topic, done.partition, done.offset, done.timestamp_ms)
+            out.append(self._show(Line(*place, record.key, record.value, tuple(record.headers))))
+        if out:
+            self._progress.clear()
+            sys.stdout.buffer.write(b"".join(out))
+            sys.stdout.buffer.flush()
 
 
-def _completed(record: Input, arguments: Namespace, headers: tuple[tuple[str, bytes | None], ...]) -> Input:
-    key = record.key if record.key is not None or arguments.key is None else arguments.key.encode()
-    value = None if arguments.tombstone and not record.value else record.value
-    partition = record.partition if arguments.partition is None else arguments.partition
-    return record._replace(key=key, value=value, partition=partition, headers=(*record.headers, *headers))
+async def _all_lines(arguments: Namespace) -> AsyncIterator[bytes]:
+    if arguments.values is not None and arguments.files is not None:
+        raise Failure("--value and --input do not go together")
+    if arguments.values is not None:
+        for text in arguments.values:
+            yield text.encode(errors="surrogateescape")
+    elif arguments.files is None:
+        async for line in _lines(sys.stdin.fileno()):
+            yield line
+    else:
+        for descriptor in _opened(arguments.files):
+            async for line in _lines(descriptor):
+                yield line
 
 
-async def _print_done(
-    topic: str, unprinted: deque[tuple[Delivery, Input]], show: Callable[[Line], bytes] | None, *, wait: bool
-) -> None:
-    """Print what is acknowledged, in the order in which it was read; all of it if ``wait`` says so."""
-    out = []
-    while show is not None and unprinted and (wait or unprinted[0][0].is_done):
-        delivery, record = unprinted.popleft()
-        done = await delivery
-        headers = tuple(record.headers)
-        out.append(show(Line(topic, done.partition, done.offset, done.timestamp_ms, record.key, record.value, headers)))
-    if out:
-        sys.stdout.buffer.write(b"".join(out))
-        sys.stdout.buffer.flush()
+def _opened(paths: list[str]) -> Iterator[int]:
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise Failure(f"--input {path}: {error.strerror}") from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
 
-async def _lines() -> AsyncIterator[bytes]:
-    """The lines of standard input without their ends; the last one may lack its end."""
+async def _lines(source: int) -> AsyncIterator[bytes]:
+    """The lines of an input without their ends; the last one may lack its end."""
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_WAITING_MAX)
-    source = sys.stdin.fileno()
 
     def pump() -> None:
         while True:
@@ -144,7 +204,7 @@ async def _lines() -> AsyncIterator[bytes]:
                 return
 
     # A daemon, so that Ctrl-C does not wait for input that never comes.
-    Thread(target=pump, name="stdin", daemon=True).start()
+    Thread(target=pump, name="input", daemon=True).start()
     rest = b""
     while chunk := await chunks.get():
         *lines, rest = (rest + chunk).split(b"\n")

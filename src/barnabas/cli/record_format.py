@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -71,15 +72,23 @@ _HEADER_NUMBERS: Final[dict[str, Callable[[tuple[str, bytes | None]], int]]] = {
 
 def compile_output(text: str) -> Callable[[Line], bytes]:
     """From ``text``, ``json`` or a percent format to the bytes of a record."""
-    if text == "json":
-        return _json
+    if text in _NAMED:
+        return _NAMED[text]
     pieces = _pieces(VALUE_LINES if text == "text" else text, _TEXTS, _NUMBERS)
     if len(pieces) == 1:
         return pieces[0]
     return lambda line: b"".join([piece(line) for piece in pieces])
 
 
-def _json(line: Line) -> bytes:
+def from_kcat(text: str) -> str:
+    """The same format as kcat has it, with our verbs: %s is the value, %S its length, %T the timestamp."""
+    if text in _NAMED:
+        return text
+    written = "%v\\n" if text == "text" else text
+    return re.sub("%(.)", lambda found: _KCAT.get(found[1], found[0]), written)
+
+
+def _entry(line: Line) -> dict[str, object]:
     entry: dict[str, object] = {
         "topic": line.topic,
         "partition": line.partition,
@@ -90,7 +99,40 @@ def _json(line: Line) -> bytes:
     }
     if line.headers:
         entry["headers"] = [{"key": name, **_readable("value", value)} for name, value in line.headers]
+    return entry
+
+
+def _json(line: Line) -> bytes:
+    return json.dumps(_entry(line), ensure_ascii=False).encode() + b"\n"
+
+
+def _pretty(line: Line) -> bytes:
+    """For people: indented, and a value that is JSON as what it says."""
+    entry = _entry(line)
+    for name in ("key", "value"):
+        text = entry.get(name)
+        if isinstance(text, str) and text[:1] in ("{", "["):
+            try:
+                entry[name] = json.loads(text)
+            except ValueError:
+                continue
+    return json.dumps(entry, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def _meta(line: Line) -> bytes:
+    """Everything but what the record says."""
+    entry = _entry(line)
+    for name in ("key", "value"):
+        entry.pop(name, None)
+        entry.pop(f"{name}_base64", None)
+        data = getattr(line, name)
+        entry[f"{name}_size"] = None if data is None else len(data)
+    entry["headers"] = [name for name, _ in line.headers]
     return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+
+
+_NAMED: Final[dict[str, Callable[[Line], bytes]]] = {"json": _json, "pretty": _pretty, "meta": _meta}
+_KCAT: Final = {"s": "%v", "S": "%V", "R": "%V{big32}", "T": "%d", "h": "%h{%k=%v,}"}
 
 
 def _readable(name: str, data: bytes | None) -> dict[str, str | None]:

@@ -1,10 +1,11 @@
-"""What ``produce`` reads: lines by a percent format, or JSON objects as ``consume --format json`` prints them.
+"""What ``produce`` reads: lines by a percent format, JSON objects as ``consume -f json`` prints them, or CSV.
 
 Pure: bytes in, records out. Reading standard input is ``produce.py``'s.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -15,9 +16,12 @@ from barnabas.cli.failure import Failure
 from barnabas.cli.record_format import unescape
 
 VERBS: Final = "kvpd"
+CSV_COLUMNS: Final = ("key", "value", "partition", "timestamp")
+HEADER_PREFIX: Final = "header."
 HELP: Final = (
     "how a line is read: %%k key, %%v value, %%p partition, %%d timestamp, with text between them, "
-    "such as '%%k\\t%%v'; or json (default %%v)"
+    "such as '%%k\\t%%v'; or json; or csv, whose first line names the columns: key, value, partition, timestamp, "
+    "header.NAME (default %%v)"
 )
 
 
@@ -29,12 +33,47 @@ class Input(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def compile_input(text: str) -> Callable[[bytes], Input]:
-    """The function that reads one line, without its line end."""
+def compile_input(text: str) -> Callable[[bytes], Input | None]:
+    """The function that reads one line, without its line end; None for a line that is no record."""
     if text == "json":
         return _from_json
+    if text == "csv":
+        return CsvReader()
     parts = _parts(text.removesuffix("\\n"))
     return lambda line: _from_line(line, parts, text)
+
+
+class CsvReader:
+    """Lines of comma-separated values; the first one names the columns. A value is no longer than its line."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] | None = None
+
+    def __call__(self, line: bytes) -> Input | None:
+        try:
+            (cells,) = csv.reader([line.decode()], strict=True)
+        except (csv.Error, ValueError) as error:
+            raise Failure(f"the line {_shown(line)} is not CSV: {error}") from error
+        if self._columns is None:
+            self._columns = [name.strip() for name in cells]
+            for name in self._columns:
+                if name not in CSV_COLUMNS and not name.startswith(HEADER_PREFIX):
+                    raise Failure(f"there is no column {name!r}: say {', '.join(CSV_COLUMNS)} or {HEADER_PREFIX}NAME")
+            return None
+        if len(cells) != len(self._columns):
+            raise Failure(f"the line {_shown(line)} has {len(cells)} cells, and the first has {len(self._columns)}")
+        found = dict(zip(self._columns, (cell.encode() for cell in cells), strict=True))
+        return Input(
+            key=found.get("key"),
+            value=found.get("value"),
+            partition=_number(found.get("partition") or None, line),
+            timestamp_ms=_number(found.get("timestamp") or None, line),
+            headers=tuple(
+                (name.removeprefix(HEADER_PREFIX), cell)
+                for name, cell in found.items()
+                if name.startswith(HEADER_PREFIX)
+            ),
+        )
 
 
 def _parts(text: str) -> list[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line, compile_output
+from barnabas.cli.record_format import Line, compile_output, from_kcat
 from barnabas.cli.record_input import compile_input
 
 LINE = Line("orders", 3, 42, 1_700_000_000_123, b"k\xc3\xa9y", b'{"a": 1}', (("x", b"1"), ("y", None)), 5)
@@ -82,3 +82,46 @@ def test_a_line_that_does_not_fit_is_refused(text: str, line: bytes) -> None:
 def test_an_input_format_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(Failure):
         compile_input(text)
+
+
+def test_kcat_formats_mean_here_what_they_mean_there() -> None:
+    shown = compile_output(from_kcat("%t [%p] at %o: key %k (%K), value %s (%S), time %T, headers %h, %%\\n"))(LINE)
+    assert shown == (
+        'orders [3] at 42: key k\u00e9y (4), value {"a": 1} (8), time 1700000000123, headers x=1,y=,, %\n'.encode()
+    )
+    assert compile_output(from_kcat("%R"))(LINE) == b"\0\0\0\x08"
+    assert compile_output(from_kcat("text"))(LINE) == b'{"a": 1}\n'
+
+
+def test_pretty_shows_json_as_what_it_says_and_meta_shows_none_of_it() -> None:
+    pretty = json.loads(compile_output("pretty")(LINE))
+    assert pretty["value"] == {"a": 1}
+    meta = json.loads(compile_output("meta")(LINE))
+    assert (meta["key_size"], meta["value_size"], meta["headers"]) == (4, 8, ["x", "y"])
+    assert "value" not in meta
+
+
+def test_csv_names_its_columns_in_the_first_line() -> None:
+    read = compile_input("csv")
+    assert read(b"key, value,header.region,partition") is None
+    record = read(b'k,"a, ""b""",eu,')
+    assert record is not None
+    assert record == (b"k", b'a, "b"', None, None, (("region", b"eu"),))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([b"key,colour"], "colour"),
+        ([b"key,value", b"only"], "cells"),
+        ([b"key,partition", b"k,x"], "number"),
+        ([b"key", b'"open'], "not CSV"),
+    ],
+)
+def test_csv_that_does_not_fit_is_refused(lines: list[bytes], said: str) -> None:
+    read = compile_input("csv")
+    *good, bad = lines
+    for line in good:
+        read(line)
+    with pytest.raises(Failure, match=said):
+        read(bad)
