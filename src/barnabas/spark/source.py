@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -23,8 +29,10 @@ from pyspark.sql.types import (
 from barnabas.spark.batch_reader import BatchReader, FilteringBatchReader
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.options import Options
+from barnabas.spark.sink_options import SinkOptions
 from barnabas.spark.source_options import SourceOptions
 from barnabas.spark.stream_reader import StreamReader
+from barnabas.spark.writers import BatchWriter, StreamWriter
 
 FORMAT: Final = "barnabas"
 HEADERS: Final = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
@@ -59,6 +67,14 @@ class BarnabasSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         self._check(schema)
         return StreamReader(SourceOptions.of(self.options, is_streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidOption('mode("overwrite"): a log is only added to; say mode("append")')
+        return BatchWriter(SinkOptions.of(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return StreamWriter(SinkOptions.of(self.options, schema))
 
     def _check(self, schema: StructType) -> None:
         if schema != self.schema():
