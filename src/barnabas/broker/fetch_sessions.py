@@ -7,7 +7,7 @@ client asked for and what it was last told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from barnabas.model import errors
@@ -36,6 +36,7 @@ class Wanted:
         "last_stable_offset",
         "log_start_offset",
         "size_bytes_max",
+        "told_log_start_offset",
         "topic",
         "topic_id",
     )
@@ -46,7 +47,7 @@ class Wanted:
         self.index = asked.partition
         self.high_watermark = -1
         self.last_stable_offset = -1
-        self.log_start_offset = -1
+        self.told_log_start_offset = -1
         self.update(asked)
 
     @property
@@ -58,6 +59,7 @@ class Wanted:
         self.size_bytes_max = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset  # of a follower
 
     def is_news(self, answer: FetchResponse.PartitionData) -> bool:
         """Whether an incremental answer must mention the partition; remembers what was told."""
@@ -66,13 +68,13 @@ class Wanted:
             or answer.error_code
             or answer.high_watermark != self.high_watermark
             or answer.last_stable_offset != self.last_stable_offset
-            or answer.log_start_offset != self.log_start_offset
+            or answer.log_start_offset != self.told_log_start_offset
             or answer.preferred_read_replica != -1
             or answer.diverging_epoch.epoch != -1
         )
         self.high_watermark = answer.high_watermark
         self.last_stable_offset = answer.last_stable_offset
-        self.log_start_offset = answer.log_start_offset
+        self.told_log_start_offset = answer.log_start_offset
         if answer.error_code:
             self.high_watermark = -1  # an error is told again and again until it is gone
         return is_news
@@ -81,13 +83,22 @@ class Wanted:
 class Session:
     """What one client wants, in the order in which it is served."""
 
-    __slots__ = ("epoch", "id", "used_ms", "uses_topic_ids", "wanted")
+    __slots__ = ("epoch", "id", "is_follower", "supersede", "used_ms", "uses_topic_ids", "wanted")
 
-    def __init__(self, session_id: int, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool) -> None:
+    def __init__(
+        self,
+        session_id: int,
+        wanted: dict[tuple[str, Uuid, int], Wanted],
+        *,
+        uses_topic_ids: bool,
+        is_follower: bool = False,
+    ) -> None:
         self.id = session_id
         self.epoch = 1
         self.wanted = wanted
         self.uses_topic_ids = uses_topic_ids
+        self.is_follower = is_follower
+        self.supersede: Callable[[], None] | None = None  # answers the request that waits, if there is one
         self.used_ms = 0
 
     def rotate(self, served: Iterable[Wanted]) -> None:
@@ -107,14 +118,20 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, request: FetchRequest, *, uses_topic_ids: bool) -> tuple[Session | None, list[Wanted], bool]:
+    def open(
+        self, request: FetchRequest, *, uses_topic_ids: bool, is_follower: bool = False
+    ) -> tuple[Session | None, list[Wanted], bool]:
         """The session of a request (None without one), what to fetch, and whether the answer is incremental."""
+        known = self._sessions.get(request.session_id)
+        if known is not None and known.supersede is not None:
+            # Answers go out in the order of the requests: this one would wait for the one before it.
+            known.supersede()
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             wanted = {item.key: item for item in _wanted(request)}
             session = None
             if request.session_epoch == INITIAL_EPOCH and wanted:
-                session = self._create(wanted, uses_topic_ids=uses_topic_ids)
+                session = self._create(wanted, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
             return session, list(wanted.values()), False
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -141,20 +158,31 @@ class FetchSessions:
                 else:
                     known.update(asked)
 
-    def _create(self, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool) -> Session | None:
+    def _create(
+        self, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool, is_follower: bool
+    ) -> Session | None:
         now_ms = self._clock.monotonic_ms()
-        if len(self._sessions) >= self._sessions_max:
-            oldest = min(self._sessions.values(), key=lambda session: session.used_ms, default=None)
-            if oldest is None or now_ms - oldest.used_ms < EVICTION_MS_MIN:
-                return None
-            del self._sessions[oldest.id]
+        if len(self._sessions) >= self._sessions_max and not self._make_room(now_ms, is_follower=is_follower):
+            return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._entropy.below(SESSION_ID_MAX)
-        session = Session(session_id, wanted, uses_topic_ids=uses_topic_ids)
+        session = Session(session_id, wanted, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
         session.used_ms = now_ms
         self._sessions[session_id] = session
         return session
+
+    def _make_room(self, now_ms: int, *, is_follower: bool) -> bool:
+        """Drop the session that was used least recently, if it is idle, or a consumer's and a follower needs room."""
+        consumers = [session for session in self._sessions.values() if not session.is_follower]
+        pool = consumers if is_follower and consumers else self._sessions.values()
+        oldest = min(pool, key=lambda session: session.used_ms, default=None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.used_ms < EVICTION_MS_MIN and not (is_follower and not oldest.is_follower):
+            return False
+        del self._sessions[oldest.id]
+        return True
 
 
 def _wanted(request: FetchRequest) -> Iterable[Wanted]:

@@ -21,6 +21,7 @@ from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
 from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
 
@@ -194,7 +195,8 @@ def _topic_defaults() -> Iterator[Setting]:
 
 
 def _table() -> SettingTable:
-    own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *unused_settings()]
+    own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *REPLICATION_SETTINGS]
+    own += unused_settings()
     own += [
         *OBSERVE_SETTINGS,
         *GROUP_SETTINGS,
@@ -251,6 +253,7 @@ class BrokerSettings:
     consumer_groups: ConsumerGroupSettings
     transactions: TransactionSettings
     cleaner: CleanerSettings
+    replication: ReplicationSettings
     topic_defaults: TopicSettings
     given: Mapping[str, str]  # as the file and the command line gave them
     dynamic: Mapping[str, str]  # as the metadata log gives them; they win
@@ -283,6 +286,7 @@ class BrokerSettings:
             ),
             transactions=TransactionSettings.of(values),
             cleaner=CleanerSettings.of(values),
+            replication=ReplicationSettings.of(values),
             topic_defaults=topic_defaults,
             given=given,
             dynamic=dynamic,

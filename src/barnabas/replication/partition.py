@@ -1,13 +1,15 @@
 """One replica of a partition on this broker: leadership, in-sync replicas, and the high watermark they give.
 
-Bytes and files are ``storage.log``'s business; which broker leads is the controller's. The handlers call ``append`` and
-``read``; :mod:`barnabas.replication.replicas` tells a partition what the metadata says of it.
+Bytes and files are ``storage.log``'s business; which broker leads is the controller's. The handlers call ``append``,
+``read`` and ``fetched``; :mod:`barnabas.replication.replicas` tells a partition what the metadata says of it, and
+:mod:`barnabas.replication.fetcher` brings what the leader has, where another broker leads.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final, Protocol
 
 from barnabas.metadata.image import PartitionImage
 from barnabas.metadata.topic_names import is_internal
@@ -15,16 +17,54 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
 from barnabas.observe.traffic import Traffic
+from barnabas.replication.isr import Answer, Follower, InSyncReplicas, Proposal
 from barnabas.replication.pending import Acknowledgements, Readers
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
 from barnabas.world.disk import DiskFailure
 
 
+class Cluster(Protocol):
+    """What a leader needs to know of the other brokers, and whom it asks for another ISR."""
+
+    @property
+    def lag_ms_max(self) -> int:
+        """How long a follower may be behind before it leaves the ISR."""
+
+    def active_epoch(self, broker_id: int) -> int | None:
+        """The epoch in which a broker is registered; None unless it is alive and stays."""
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        """Ask the controller; ``partition.answered`` or ``partition.refused`` is called with what it says."""
+
+
+class Nobody:
+    """The cluster of a broker that is alone."""
+
+    lag_ms_max = 30_000
+
+    def active_epoch(self, broker_id: int) -> int | None:
+        return None
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        """There is nobody to ask."""
+
+
+NOBODY: Final = Nobody()
+
+
 class Partition:
     """What this broker knows of one partition it holds a replica of."""
 
-    def __init__(self, *, broker_id: int, log: PartitionLog, topic_id: Uuid, image: PartitionImage):
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        log: PartitionLog,
+        topic_id: Uuid,
+        image: PartitionImage,
+        cluster: Cluster = NOBODY,
+    ) -> None:
         self.broker_id = broker_id
         self.log = log
         self.id: TopicPartition = log.partition
@@ -32,42 +72,86 @@ class Partition:
         self.is_internal = is_internal(log.partition.topic)  # written by coordinators, not by clients
         self.acknowledgements = Acknowledgements()
         self.traffic = Traffic()  # counted by those who write and read here
-        self.readers = Readers()
+        self.readers = Readers()  # of what is committed
+        self.followers_waiting = Readers()  # of what is written
+        self.low_watermark_waiting = Readers()  # for the followers' logs to start where this one does
         self.is_leader = False
+        self.leader_epoch = NO_LEADER_EPOCH
+        self.epoch_start_offset = 0  # where the log ended when this broker began to lead
         self.is_gone = False
+        self.in_sync: InSyncReplicas | None = None  # while this broker leads
+        self._is_alone = False
+        self._cluster = cluster
+        self._clock = log.clock
         self._flushing: asyncio.Task[None] | None = None
-        self.apply_settings()
+        self._read_settings()
         self.apply(image)
 
     # --- what the metadata says -----------------------------------------------------------------------------------
 
     def apply(self, image: PartitionImage) -> None:
         """Take over leadership, epoch and in-sync replicas from the controller's picture."""
-        was_leader, old_epoch = self.is_leader, getattr(self, "leader_epoch", NO_LEADER_EPOCH)
+        was_leader, old_epoch = self.is_leader, self.leader_epoch
         self.image = image
         self.leader_id = image.leader
         self.leader_epoch = image.leader_epoch
         self.is_leader = image.leader == self.broker_id
-        self.is_in_sync_enough = len(image.isr) >= min(self.log.settings.min_insync_replicas, len(image.replicas))
-        if self.is_leader and (not was_leader or image.leader_epoch != old_epoch):
+        if not self.is_leader:
+            self.in_sync = None
+            self._is_alone = False
+        elif self.in_sync is None or not was_leader or image.leader_epoch != old_epoch:
+            self.epoch_start_offset = self.log.end_offset
             self.log.begin_epoch(image.leader_epoch, self.log.end_offset)
+            self.in_sync = InSyncReplicas(
+                self.broker_id, image, end_offset=self.log.end_offset, now_ms=self._clock.monotonic_ms()
+            )
+        else:
+            self.in_sync.apply(image, now_ms=self._clock.monotonic_ms())
+        self._count_in_sync()
         if was_leader and not self.is_leader:
             self.acknowledgements.give_up()
-        if self.is_leader:
+        if self.in_sync is not None:
             self._advance()
-        self.readers.wake()
+            self._propose(self.in_sync.recovery())
+        self._wake()
 
     def apply_settings(self) -> None:
-        """The topic's settings have changed (or are read for the first time)."""
+        """The topic's settings have changed."""
+        self._read_settings()
+        self._count_in_sync()
+        if self.in_sync is not None:
+            self._advance()
+
+    def _read_settings(self) -> None:
         self.rules = Rules.of(self.log.settings, origin=Origin.CLIENT)
-        self._must_flush = self.log.settings.flush_messages == 1
+        self.must_flush = self.log.settings.flush_messages == 1
+
+    def _count_in_sync(self) -> None:
+        isr = self.isr
+        self.is_in_sync_enough = len(isr) >= min(self.log.settings.min_insync_replicas, len(self.image.replicas))
+        self._is_alone = self.in_sync is not None and self.in_sync.is_alone
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """Who is in sync: the leader hears it from the controller a moment before it is in the metadata."""
+        return self.image.isr if self.in_sync is None else self.in_sync.isr
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return self.is_leader and len(self.isr) < len(self.image.replicas)
 
     def leave(self) -> None:
         """The replica is being removed: nobody waits for it any longer."""
         self.is_gone = True
         self.is_leader = False
+        self.in_sync = None
         self.acknowledgements.give_up()
+        self._wake()
+
+    def _wake(self) -> None:
         self.readers.wake()
+        self.followers_waiting.wake()
+        self.low_watermark_waiting.wake()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -87,6 +171,8 @@ class Partition:
         if self.log.is_flush_due(now_ms):
             self._start_flush()
         self._advance()
+        if not self._is_alone:
+            self.followers_waiting.wake()
         return appended
 
     def when_acknowledged(self, last_offset: int, callback: Callable[[bool], None]) -> None:
@@ -111,9 +197,18 @@ class Partition:
         if not self.is_in_sync_enough:
             return
         offset = self.log.end_offset
-        if self._must_flush and self.log.recovery_point < offset:
+        if not self._is_alone:
+            if self.in_sync is None:
+                return
+            offset = self.in_sync.high_watermark(
+                offset,
+                now_ms=self._clock.monotonic_ms(),
+                lag_ms_max=self._cluster.lag_ms_max,
+                active_epoch=self._cluster.active_epoch,
+            )
+        if self.must_flush and self.log.recovery_point < self.log.end_offset:
             # Also after a restart: what recovery found in the page cache counts only once it is on the device.
-            offset = self.log.recovery_point
+            offset = min(offset, self.log.recovery_point)
             self._start_flush()
         if offset > self.log.high_watermark and self.log.advance_high_watermark(offset):
             self.acknowledgements.reached(self.log.high_watermark)
@@ -130,12 +225,88 @@ class Partition:
             while not self.is_gone and self.log.recovery_point < self.log.end_offset:
                 await self.log.flush()
                 self._advance()
-                if not self._must_flush:
+                if not self.must_flush:
                     break
         except DiskFailure:
             pass  # the store has heard of it and takes the whole directory away, with all who wait
         finally:
             self._flushing = None
+
+    # --- followers ------------------------------------------------------------------------------------------------
+
+    def follower(self, broker_id: int, *, is_epoch_known: bool) -> Follower:
+        """What is known of a follower; an error that lets it come back if it is not one in this leader's eyes."""
+        if self.in_sync is None:
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+        found = self.in_sync.followers.get(broker_id)
+        if found is None:
+            # If it named our epoch, it knows of an assignment that this broker has not heard of yet.
+            error = errors.UNKNOWN_LEADER_EPOCH if is_epoch_known else errors.NOT_LEADER_OR_FOLLOWER
+            raise ApiError(error, f"broker {broker_id} is no replica of {self.id}")
+        return found
+
+    def fetched(
+        self, follower: Follower, offset: int, *, log_start_offset: int, broker_epoch: int, now_ms: int
+    ) -> None:
+        """A follower asks from here on: its log matches ours below."""
+        assert self.in_sync is not None
+        registered = self._cluster.active_epoch(follower.id)
+        if broker_epoch != -1 and registered is not None and broker_epoch < registered:
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER, f"broker {follower.id} has restarted since it asked")
+        is_news = follower.end_offset != offset
+        is_start_news = follower.log_start_offset != log_start_offset
+        follower.fetched(
+            offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=self.log.end_offset,
+            broker_epoch=broker_epoch,
+            now_ms=now_ms,
+        )
+        if is_news:
+            self._advance()
+        if is_start_news:
+            self.low_watermark_waiting.wake()
+        if follower.id not in self.in_sync.isr:
+            self._propose(
+                self.in_sync.expansion(
+                    follower.id,
+                    high_watermark=self.log.high_watermark,
+                    active_epoch=self._cluster.active_epoch,
+                )
+            )
+
+    def check_followers(self, now_ms: int) -> None:
+        """Ask that followers which have fallen behind leave the ISR."""
+        if self.in_sync is not None and not self._is_alone:
+            self._propose(
+                self.in_sync.shrinking(self.log.end_offset, now_ms=now_ms, lag_ms_max=self._cluster.lag_ms_max)
+            )
+
+    def _propose(self, proposal: Proposal | None) -> None:
+        if proposal is not None:
+            self._cluster.propose(self, proposal)
+
+    def answered(self, proposal: Proposal, answer: Answer) -> bool:
+        """The controller has said what the ISR is; whether that was news."""
+        if self.in_sync is None or not self.in_sync.answered(proposal, answer):
+            return False
+        self._count_in_sync()
+        self._advance()
+        return True
+
+    def refused(self, proposal: Proposal, error: errors.WireError) -> bool:
+        """Whether the controller is to be asked again."""
+        is_again = self.in_sync is not None and self.in_sync.refused(proposal, error)
+        if not is_again:
+            self._advance()
+        return is_again
+
+    @property
+    def low_watermark(self) -> int:
+        """Where the logs of all living replicas start."""
+        if self.in_sync is None:
+            return self.log.log_start_offset
+        return self.in_sync.low_watermark(self.log.log_start_offset, active_epoch=self._cluster.active_epoch)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -150,12 +321,9 @@ class Partition:
     def readable_end(self, *, is_committed_only: bool) -> int:
         return self.log.last_stable_offset if is_committed_only else self.log.high_watermark
 
-    def read(self, offset: int, *, size_bytes_max: int, is_committed_only: bool, at_least_one: bool) -> LogRead:
+    def read(self, offset: int, *, size_bytes_max: int, end_offset_max: int, at_least_one: bool) -> LogRead:
         return self.log.read(
-            offset,
-            size_bytes_max=size_bytes_max,
-            end_offset_max=self.readable_end(is_committed_only=is_committed_only),
-            at_least_one=at_least_one,
+            offset, size_bytes_max=size_bytes_max, end_offset_max=end_offset_max, at_least_one=at_least_one
         )
 
     def delete_records(self, offset: int) -> int:
@@ -166,4 +334,4 @@ class Partition:
         if target < 0 or target > self.log.high_watermark:
             raise ApiError(errors.OFFSET_OUT_OF_RANGE)
         self.log.delete_records(target)
-        return self.log.log_start_offset
+        return target

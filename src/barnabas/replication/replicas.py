@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
@@ -19,7 +19,7 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import NOBODY, Cluster, Partition
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure
@@ -27,6 +27,15 @@ from barnabas.world.disk import DiskFailure
 log = logger("replicas")
 
 PARTITIONS_PER_TURN_MAX: Final = 8  # new partitions made before the loop serves others
+
+
+class Following(Protocol):
+    """Who fetches the partitions that others lead: :class:`barnabas.replication.fetchers.Fetchers`."""
+
+    def update(self, partition: Partition) -> None: ...
+
+    def drop(self, partition: Partition) -> None: ...
+
 
 SettingsOf = Callable[[ClusterImage, str], TopicSettings]
 OnLeadership = Callable[[Partition, bool], None]
@@ -46,6 +55,16 @@ class Replicas:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._leadership_callbacks: list[OnLeadership] = []
         self._image_callbacks: list[OnImage] = []
+        self._cluster: Cluster = NOBODY
+        self._following: Following | None = None
+        # Called when the metadata cannot be followed any further: the node must not go on as if nothing had happened.
+        self.on_failure: Callable[[BaseException], None] = lambda error: None
+
+    def connect(self, cluster: Cluster, following: Following) -> None:
+        """Partitions have replicas on other brokers from now on. Before the first picture, or never."""
+        assert not self.by_name
+        self._cluster = cluster
+        self._following = following
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.by_name.values())
@@ -76,6 +95,20 @@ class Replicas:
             raise ApiError(errors.UNKNOWN_TOPIC_ID)
         return self.leader(known.name, index)
 
+    def readable(self, topic: str, index: int) -> Partition:
+        """The partition, if this broker has a replica of it, be it a follower's (KIP-392)."""
+        partition = self.by_name.get((topic, index))
+        return self.leader(topic, index) if partition is None else partition
+
+    def readable_by_id(self, topic_id: Uuid, index: int) -> Partition:
+        partition = self.by_id.get((topic_id, index))
+        return self.leader_by_id(topic_id, index) if partition is None else partition
+
+    def state_of(self, topic: str, topic_id: Uuid, index: int) -> PartitionImage | None:
+        """What the metadata in force says of a partition, wherever it is."""
+        known = self.image.topics.by_id.get(topic_id) or self.image.topics.by_name.get(topic)
+        return known.partitions[index] if known is not None and 0 <= index < len(known.partitions) else None
+
     def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
         return self.by_id.get((topic_id, index)) or self.by_name.get((topic, index))
 
@@ -101,6 +134,8 @@ class Replicas:
 
     def _leave(self, partition: Partition) -> None:
         was_leader = partition.is_leader
+        if self._following is not None:
+            self._following.drop(partition)
         partition.leave()
         self._tell_leadership(partition, was_leader)
 
@@ -111,6 +146,7 @@ class Replicas:
         self._news.append((changes, image))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._follow(), name="replicas")
+            self._task.add_done_callback(self._on_done)
 
     async def caught_up(self, offset: int) -> None:
         """Wait until the picture in force includes the metadata log up to ``offset``."""
@@ -121,7 +157,7 @@ class Replicas:
 
     async def stop(self) -> None:
         if self._task is not None:
-            await self._task
+            await asyncio.gather(self._task, return_exceptions=True)
         for partition in self:
             self._leave(partition)
 
@@ -136,6 +172,17 @@ class Replicas:
                 self._wake(image.offset)
         finally:
             self._task = None
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        """Whoever waits for a picture that never comes is told so, and so is the node."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.error("metadata cannot be followed", reason=repr(error))
+        waiting, self._waiting = self._waiting, []
+        for _, future in waiting:
+            if not future.done():
+                future.set_exception(error)
+        self.on_failure(error)
 
     def _wake(self, offset: int) -> None:
         reached = [future for wanted, future in self._waiting if wanted <= offset]
@@ -157,9 +204,7 @@ class Replicas:
                 if partition is not None:
                     await self._remove(topic.name, topic.id, key.partition)
             elif partition is not None:
-                was_leader = partition.is_leader
-                partition.apply(state)
-                self._tell_leadership(partition, was_leader)
+                self._change(partition, state)
             else:
                 await self._add(image, topic.name, topic.id, key.partition, state)
                 made += 1
@@ -174,7 +219,16 @@ class Replicas:
             if is_everyone or partition.id.topic in names:
                 partition.log.settings = self._settings_of(image, partition.id.topic)
                 partition.apply_settings()
-                partition.apply(partition.image)
+
+    def _change(self, partition: Partition, state: PartitionImage) -> None:
+        was_leader = partition.is_leader
+        is_leader = state.leader == self.broker_id
+        if self._following is not None and is_leader:
+            self._following.drop(partition)  # before it leads: nothing may be appended from elsewhere any more
+        partition.apply(state)
+        if self._following is not None and not is_leader:
+            self._following.update(partition)
+        self._tell_leadership(partition, was_leader)
 
     async def _add(self, image: ClusterImage, name: str, topic_id: Uuid, index: int, state: PartitionImage) -> None:
         key = TopicPartition(name, index)
@@ -191,9 +245,13 @@ class Replicas:
         except DiskFailure as failure:
             log.error("partition has no disk", partition=key, reason=failure)
             return
-        partition = Partition(broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state)
+        partition = Partition(
+            broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state, cluster=self._cluster
+        )
         self.by_name[name, index] = partition
         self.by_id[topic_id, index] = partition
+        if self._following is not None and not partition.is_leader:
+            self._following.update(partition)
         self._tell_leadership(partition, False)
 
     async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:

@@ -2,8 +2,10 @@
 
 Versions: 4–18 (13 and up name topics by id).
 Behaviour: partitions are served in the client's order; the first one with data gives at least one whole batch even
-above the limits. The answer waits for min_bytes or max_wait, and comes at once on an error or a divergence.
-Differs from Kafka: a request with a replica id is refused where this broker knows no such follower.
+above the limits. The answer waits for min_bytes or max_wait, and comes at once on an error or a divergence. Consumers
+read what is committed, from version 11 on also at a follower; followers read to the end of the log, and their fetches
+say how far they are. A request of a session ends the wait of the one before it.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
@@ -13,18 +15,21 @@ from typing import Final, TypeAlias
 
 from barnabas.broker.fetch_rights import check_read
 from barnabas.broker.fetch_sessions import NO_SESSION, Session, Wanted
-from barnabas.broker.handlers.leadership import current_leader, node_endpoints
+from barnabas.broker.handlers.leadership import leader_of, node_endpoints
+from barnabas.broker.preferred_replica import preferred_replica
 from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import Uuid
+from barnabas.model.ids import NO_BROKER, Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
+from barnabas.replication.pending import Readers
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.world.disk import DiskFailure
 
 Row: TypeAlias = FetchResponse.PartitionData
 
+FOLLOWERS_READABLE_SINCE: Final = 11
 TOPIC_IDS_SINCE: Final = 13
 LEADER_HINT_SINCE: Final = 16
 READ_COMMITTED: Final = 1
@@ -34,7 +39,10 @@ WAIT_MS_MAX: Final = 10 * 60 * 1000
 
 def handle(request: Request, message: FetchRequest) -> FetchResponse | Deferred:
     uses_topic_ids = request.version >= TOPIC_IDS_SINCE
-    session, wanted, is_incremental = request.broker.fetch_sessions.open(message, uses_topic_ids=uses_topic_ids)
+    is_follower = max(message.replica_id, message.replica_state.replica_id) != CONSUMER
+    session, wanted, is_incremental = request.broker.fetch_sessions.open(
+        message, uses_topic_ids=uses_topic_ids, is_follower=is_follower
+    )
     fetch = _Fetch(request, message, session, wanted, is_incremental=is_incremental)
     fetch.read()
     if fetch.is_satisfied or message.max_wait_ms <= 0 or not wanted:
@@ -59,14 +67,18 @@ class _Fetch:
         self._wanted = wanted
         self._is_incremental = is_incremental
         self._replica_id = max(message.replica_id, message.replica_state.replica_id)
+        self._replica_epoch = message.replica_state.replica_epoch
+        self._is_follower = self._replica_id != CONSUMER
+        self._is_heard = False  # whether the leaders know by now how far this follower is
+        self._rack = message.rack_id if request.broker.settings.replication.is_rack_aware else ""
         self._is_committed_only = message.isolation_level == READ_COMMITTED
         self._size_bytes_min = message.min_bytes
         self._size_bytes_max = max(0, min(message.max_bytes, request.broker.settings.fetch_max_bytes))
         self._wait_ms = min(message.max_wait_ms, WAIT_MS_MAX)
         self._rows: list[Row] = []
         self._counted: list[tuple[Traffic, int]] = []  # for each row, whose counters it is, and its bytes
-        self._watched: list[Partition] = []
-        self._moved: list[Partition] = []
+        self._watched: list[Readers] = []
+        self._moved: set[int] = set()  # leaders that the answer names
         self._is_queued = False
         self.is_satisfied = False
 
@@ -77,7 +89,7 @@ class _Fetch:
         got, is_urgent, has_batch = 0, False, False
         self._rows = []
         self._counted = []
-        self._moved = []
+        self._moved.clear()
         for wanted in self._wanted:
             row = Row(partition_index=wanted.index, high_watermark=-1)
             partition: Partition | None = None
@@ -85,9 +97,9 @@ class _Fetch:
                 partition = self._find(wanted)
                 size = self._read_one(partition, wanted, row, size_bytes_max=left, at_least_one=not has_batch)
             except (ApiError, DiskFailure) as error:
-                self._fail(row, partition, error)
+                self._fail(row, wanted, error)
                 size, is_urgent = 0, True
-            if row.diverging_epoch.epoch >= 0:
+            if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica != NO_BROKER:
                 is_urgent = True
             if size:
                 has_batch = True
@@ -97,6 +109,7 @@ class _Fetch:
             self._counted.append(
                 (self._request.broker.observed.strays if partition is None else partition.traffic, size)
             )
+        self._is_heard = True
         self.is_satisfied = is_urgent or got >= self._size_bytes_min
 
     def _find(self, wanted: Wanted) -> Partition:
@@ -104,31 +117,40 @@ class _Fetch:
         if self._request.asker is not None and self._replica_id == CONSUMER:
             check_read(self._request, self._request.asker, wanted)
         if self._request.version >= TOPIC_IDS_SINCE:
-            partition = replicas.leader_by_id(wanted.topic_id, wanted.index)
+            partition = replicas.readable_by_id(wanted.topic_id, wanted.index)
         else:
-            partition = replicas.leader(wanted.topic, wanted.index)
-        if self._replica_id != CONSUMER and self._replica_id not in partition.image.replicas:
-            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition.id}")
+            partition = replicas.readable(wanted.topic, wanted.index)
         partition.check_epoch(wanted.current_leader_epoch)
+        if not partition.is_leader and (self._is_follower or self._request.version < FOLLOWERS_READABLE_SINCE):
+            raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
         return partition
 
     def _read_one(
         self, partition: Partition, wanted: Wanted, row: Row, *, size_bytes_max: int, at_least_one: bool
     ) -> int:
         log = partition.log
+        row.records = b""
+        if self._rack and partition.is_leader and not self._is_follower:
+            row.preferred_read_replica = preferred_replica(
+                partition, self._request.broker.image.brokers, rack=self._rack, offset=wanted.fetch_offset
+            )
+        if row.preferred_read_replica == NO_BROKER:
+            self._check_history(partition, wanted, row)
+            if self._is_follower and not self._is_heard and row.diverging_epoch.epoch < 0:
+                self._hear(partition, wanted)
         row.high_watermark = log.high_watermark
         row.last_stable_offset = log.last_stable_offset
         row.log_start_offset = log.log_start_offset
-        row.records = b""
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end_offset = log.end_of_epoch(wanted.last_fetched_epoch)
-            if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-                row.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-                return 0
+        if row.preferred_read_replica != NO_BROKER or row.diverging_epoch.epoch >= 0:
+            return 0
         found = partition.read(
             wanted.fetch_offset,
             size_bytes_max=max(0, min(size_bytes_max, wanted.size_bytes_max)),
-            is_committed_only=self._is_committed_only,
+            end_offset_max=(
+                log.end_offset
+                if self._is_follower
+                else partition.readable_end(is_committed_only=self._is_committed_only)
+            ),
             at_least_one=at_least_one,
         )
         if self._is_committed_only:
@@ -141,16 +163,41 @@ class _Fetch:
         row.records = found.records
         return found.records.size_bytes
 
-    def _fail(self, row: Row, partition: Partition | None, error: ApiError | DiskFailure) -> None:
+    def _check_history(self, partition: Partition, wanted: Wanted, row: Row) -> None:
+        """A reader whose history is not ours is told where the two part (KIP-595)."""
+        log = partition.log
+        if wanted.last_fetched_epoch < 0:
+            return
+        epoch, end_offset = log.end_of_epoch(wanted.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
+            raise ApiError(errors.OFFSET_OUT_OF_RANGE)
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+            row.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+    def _hear(self, partition: Partition, wanted: Wanted) -> None:
+        """The offset that a follower asks for says what it has, if our log reaches so far."""
+        follower = partition.follower(self._replica_id, is_epoch_known=wanted.current_leader_epoch >= 0)
+        if partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.end_offset:
+            partition.fetched(
+                follower,
+                wanted.fetch_offset,
+                log_start_offset=wanted.log_start_offset,
+                broker_epoch=self._replica_epoch,
+                now_ms=self._request.broker.world.clock.monotonic_ms(),
+            )
+
+    def _fail(self, row: Row, wanted: Wanted, error: ApiError | DiskFailure) -> None:
         if isinstance(error, DiskFailure):
             error = ApiError(errors.KAFKA_STORAGE_ERROR)
         row.error_code = error.error.code
         row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
         row.records = b""
         is_moved = error.error in (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
-        if partition is not None and is_moved and self._request.version >= LEADER_HINT_SINCE:
-            row.current_leader = current_leader(partition, FetchResponse.LeaderIdAndEpoch)
-            self._moved.append(partition)
+        if is_moved and self._request.version >= LEADER_HINT_SINCE:
+            leader = leader_of(self._request, wanted.topic, wanted.topic_id, wanted.index)
+            if leader is not None:
+                row.current_leader = FetchResponse.LeaderIdAndEpoch(**leader._asdict())
+                self._moved.add(leader.leader_id)
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -161,8 +208,11 @@ class _Fetch:
         for wanted in self._wanted:
             partition = self._request.broker.replicas.hosted(wanted.topic, wanted.topic_id, wanted.index)
             if partition is not None:
-                partition.readers.add(self._on_news)
-                self._watched.append(partition)
+                readers = partition.followers_waiting if self._is_follower else partition.readers
+                readers.add(self._on_news)
+                self._watched.append(readers)
+        if self._session is not None:
+            self._session.supersede = self._finish
         self._deferred.future.add_done_callback(self._on_done)
         return self._deferred
 
@@ -186,9 +236,11 @@ class _Fetch:
 
     def _on_done(self, _: object) -> None:
         self._timer.cancel()
-        for partition in self._watched:
-            partition.readers.discard(self._on_news)
+        for readers in self._watched:
+            readers.discard(self._on_news)
         self._watched.clear()
+        if self._session is not None and self._session.supersede == self._finish:
+            self._session.supersede = None
 
     def _count(self) -> None:
         is_consumer = self._replica_id == CONSUMER
@@ -223,6 +275,6 @@ class _Fetch:
         self._count()
         if self._session:
             self._session.rotate(served)
-        for partition in self._moved:
-            response.node_endpoints += node_endpoints(self._request, partition, FetchResponse.NodeEndpoint)
+        if self._moved:
+            response.node_endpoints = node_endpoints(self._request, self._moved, FetchResponse.NodeEndpoint)
         return response

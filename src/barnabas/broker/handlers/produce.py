@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from barnabas.broker import transactional_batches as transactional
-from barnabas.broker.handlers.leadership import current_leader, node_endpoints
+from barnabas.broker.handlers.leadership import leader_of, node_endpoints
 from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
@@ -126,7 +126,7 @@ def _append_all(
                 )
             except (ApiError, DiskFailure) as error:
                 is_failed = True
-                _fail(request, row, partition, error, response)
+                _fail(request, topic, row, partition, error, response)
                 continue
             traffic = partition.traffic
             traffic.produces += 1
@@ -161,7 +161,12 @@ def _partition(request: Request, topic: ProduceRequest.TopicProduceData, index: 
 
 
 def _fail(
-    request: Request, row: Row, partition: Partition | None, error: ApiError | DiskFailure, response: ProduceResponse
+    request: Request,
+    topic: ProduceRequest.TopicProduceData,
+    row: Row,
+    partition: Partition | None,
+    error: ApiError | DiskFailure,
+    response: ProduceResponse,
 ) -> None:
     if isinstance(error, DiskFailure):
         error = ApiError(errors.KAFKA_STORAGE_ERROR, str(error))
@@ -175,9 +180,12 @@ def _fail(
             ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
             for index, text in error.record_errors
         ]
-    if request.version >= LEADER_HINT_SINCE and error.error is errors.NOT_LEADER_OR_FOLLOWER and partition is not None:
-        row.current_leader = current_leader(partition, ProduceResponse.LeaderIdAndEpoch)
-        response.node_endpoints = node_endpoints(request, partition, ProduceResponse.NodeEndpoint)
+    if request.version >= LEADER_HINT_SINCE and error.error is errors.NOT_LEADER_OR_FOLLOWER:
+        leader = leader_of(request, topic.name, topic.topic_id, row.index)
+        if leader is not None:
+            row.current_leader = ProduceResponse.LeaderIdAndEpoch(**leader._asdict())
+            known = {endpoint.node_id for endpoint in response.node_endpoints}
+            response.node_endpoints += node_endpoints(request, {leader.leader_id} - known, ProduceResponse.NodeEndpoint)
 
 
 def _wait(

@@ -1,0 +1,344 @@
+"""One connection of a follower to a leader: fetch, append, and say how far we are by fetching again.
+
+What an answer means is decided in :mod:`barnabas.replication.follower`; here it is fetched and carried out, in one task
+that ends with its last partition. :mod:`barnabas.replication.fetchers` makes the fetchers and fills them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol, cast
+
+from barnabas.model.errors import BarnabasError, WireError, error_of
+from barnabas.observe.log import logger
+from barnabas.replication import following
+from barnabas.replication.follower import (
+    Append,
+    Asked,
+    Diverged,
+    Key,
+    LeaderSession,
+    Limits,
+    Locate,
+    Park,
+    Pause,
+    react,
+)
+from barnabas.replication.partition import Partition
+from barnabas.replication.settings import ReplicationSettings
+from barnabas.wire.message import Message
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.world.disk import Buffer, DiskFailure
+from barnabas.world.timers import Timers
+
+log = logger("fetcher")
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+PAUSE_MS_MIN: Final = 50  # after the first error; it doubles up to replica.fetch.backoff.ms
+
+
+class Sender(Protocol):
+    """:class:`barnabas.transport.links.Links`, as far as a follower needs it."""
+
+    async def send(self, node_id: int, request: Message, *, lane: str, timeout_ms: int) -> Message: ...
+
+
+class Home(Protocol):
+    """What a fetcher needs of the broker it works for."""
+
+    broker_id: int
+    links: Sender
+    timers: Timers
+
+    @property
+    def settings(self) -> ReplicationSettings: ...
+
+    def broker_epoch(self) -> int: ...
+
+    def now_ms(self) -> int: ...
+
+    def failed(self, error: BaseException) -> None: ...
+
+
+class Fetching:
+    """One partition of a fetcher, in one leader epoch: where it stands with its leader."""
+
+    __slots__ = ("is_parked", "key", "lag", "leader_epoch", "partition", "pauses", "ready_ms")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.key: Key = (partition.topic_id, partition.id.partition)
+        self.leader_epoch = partition.leader_epoch
+        self.ready_ms = 0
+        self.pauses = 0  # in a row
+        self.is_parked = False
+        self.lag: int | None = None  # records that the leader has committed and we have not; None until it said so
+
+    def asked(self, size_bytes_max: int) -> Asked:
+        found = self.partition.log
+        return Asked(found.end_offset, found.latest_epoch, found.log_start_offset, self.leader_epoch, size_bytes_max)
+
+
+class Fetcher:
+    def __init__(self, leader_id: int, number: int, home: Home) -> None:
+        self.leader_id = leader_id
+        self.partitions: dict[Key, Fetching] = {}
+        self._home = home
+        self._lane = f"replica:{number}"
+        self._session = LeaderSession(broker_id=home.broker_id)
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_fetching = False
+        self._hurried: asyncio.Task[FetchResponse] | None = None
+        self._hurried_wanted: dict[Key, Asked] = {}
+        self._is_hurrying = False
+
+    # --- what to fetch --------------------------------------------------------------------------------------------
+
+    def put(self, partition: Partition) -> None:
+        """Fetch this partition from now on, in its present epoch."""
+        state = Fetching(partition)
+        self.partitions[state.key] = state
+        self._news.set()
+        loop = asyncio.get_running_loop()
+        if self._task is None:
+            self._task = loop.create_task(self._run(), name=f"fetch:{self.leader_id}:{self._lane}")
+            self._task.add_done_callback(self._on_done)
+        elif self._is_fetching and not self._is_hurrying:
+            self._is_hurrying = True
+            loop.call_soon(self._hurry)
+
+    def drop(self, key: Key) -> None:
+        """What is under way for this partition comes to nothing."""
+        if self.partitions.pop(key, None) is not None and not self.partitions:
+            self._cancel()
+
+    async def stop(self) -> None:
+        self.partitions.clear()
+        task = self._task
+        self._cancel()
+        if task is not None:
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self._forget_hurried()
+        self._is_fetching = self._is_hurrying = False
+        self._session.failed()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._home.failed(error)
+
+    # --- fetching -------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        failures = 0  # in a row
+        while True:
+            wanted = self._wanted()
+            if not wanted:
+                await self._wait()
+                continue
+            try:
+                error = await self._round(wanted)
+            except (BarnabasError, TimeoutError) as failure:
+                log.info("leader is not reached", leader=self.leader_id, partitions=len(wanted), reason=failure)
+                self._session.failed()
+            else:
+                if error is None:
+                    failures = 0
+                    continue
+                log.info("fetch is refused", leader=self.leader_id, error=error.name)
+            self._forget_hurried()
+            await self._home.timers.sleep(self._pause_ms(failures))
+            failures += 1
+
+    async def _round(self, wanted: dict[Key, Asked]) -> WireError | None:
+        """Fetch and take the answer, and that of the hurried request behind it; what the leader objects to, if so."""
+        response = await self._fetch(wanted)
+        error = self._session.answered(response)
+        while error is None:
+            await self._take(wanted, response)
+            if self._hurried is None:
+                break
+            wanted, answer, self._hurried = self._hurried_wanted, self._hurried, None
+            response = await answer
+            error = self._session.answered(response)
+        return error
+
+    def _pause_ms(self, failures: int) -> int:
+        # Soon at first: after an election leader and followers hear of it within moments of each other.
+        return min(PAUSE_MS_MIN << min(failures, 16), self._home.settings.backoff_ms)
+
+    def _forget_hurried(self) -> None:
+        if self._hurried is not None:
+            self._hurried.cancel()
+            self._hurried = None
+
+    def _wanted(self) -> dict[Key, Asked]:
+        now_ms = self._home.now_ms()
+        size_bytes_max = self._home.settings.partition_bytes_max
+        return {
+            key: state.asked(size_bytes_max)
+            for key, state in self.partitions.items()
+            if not state.is_parked and state.ready_ms <= now_ms
+        }
+
+    async def _wait(self) -> None:
+        """Until there is something to fetch: a new partition, or one whose pause is over."""
+        self._news.clear()
+        pauses = [state.ready_ms for state in self.partitions.values() if not state.is_parked]
+        timer = self._home.timers.at(min(pauses), self._news.set) if pauses else None
+        try:
+            await self._news.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _fetch(self, wanted: dict[Key, Asked]) -> FetchResponse:
+        request = self._session.request(wanted, self._limits(), broker_epoch=self._home.broker_epoch())
+        self._is_fetching = True
+        try:
+            return cast(FetchResponse, await self._send(request))
+        finally:
+            self._is_fetching = False
+
+    def _hurry(self) -> None:
+        """A partition has come while a fetch waits at the leader: another fetch names it, and ends that wait."""
+        self._is_hurrying = False
+        if not self._is_fetching or self._hurried is not None or not self._session.is_open:
+            return
+        self._hurried_wanted = self._wanted()
+        request = self._session.request(self._hurried_wanted, self._limits(), broker_epoch=self._home.broker_epoch())
+        self._hurried = asyncio.get_running_loop().create_task(
+            cast("asyncio.Future[FetchResponse]", self._send(request)),  # type: ignore[arg-type]
+            name=f"hurry:{self.leader_id}:{self._lane}",
+        )
+
+    def _limits(self) -> Limits:
+        settings = self._home.settings
+        return Limits(settings.response_bytes_max, settings.size_bytes_min, settings.wait_ms)
+
+    async def _send(self, request: Message) -> Message:
+        return await self._home.links.send(
+            self.leader_id, request, lane=self._lane, timeout_ms=self._home.settings.timeout_ms
+        )
+
+    # --- taking an answer -----------------------------------------------------------------------------------------
+
+    async def _take(self, wanted: dict[Key, Asked], response: FetchResponse) -> None:
+        taken = 0
+        syncing: list[Fetching] = []
+        for topic in response.responses:
+            for row in topic.partitions:
+                key = (topic.topic_id, row.partition_index)
+                state, asked = self.partitions.get(key), wanted.get(key)
+                if state is None or asked is None or not self._is_current(state, asked):
+                    continue
+                try:
+                    taken += await self._take_row(state, row)
+                except DiskFailure as failure:
+                    # The store has heard of it; the partition goes with its directory.
+                    log.error("follower has no disk", partition=state.partition.id, reason=failure)
+                    state.is_parked = True
+                    continue
+                except BarnabasError as error:
+                    # Bytes that are no batches, or not those that follow: from a wire, a disk, or a leader's mistake.
+                    log.error("answer is not taken", partition=state.partition.id, leader=self.leader_id, reason=error)
+                    self._pause(state)
+                    continue
+                if state.partition.must_flush and state.partition.log.recovery_point < state.partition.log.end_offset:
+                    syncing.append(state)
+                if taken >= following.SLICE_BYTES:
+                    taken = 0
+                    await asyncio.sleep(0)
+        if syncing:
+            await asyncio.gather(*(self._sync(state) for state in syncing))
+
+    def _is_current(self, state: Fetching, asked: Asked) -> bool:
+        """Whether an answer still fits: same epoch, and nothing has been appended or cut since it was asked for."""
+        return (
+            self.partitions.get(state.key) is state
+            and not state.is_parked
+            and asked.leader_epoch == state.leader_epoch
+            and asked.offset == state.partition.log.end_offset
+        )
+
+    async def _take_row(self, state: Fetching, row: FetchResponse.PartitionData) -> int:
+        """Do what the answer says; how many bytes of the present turn of the loop it took."""
+        partition = state.partition
+        match react(row):
+            case Append(records, high_watermark, log_start_offset):
+                return await self._append(state, cast(Buffer, records), high_watermark, log_start_offset)
+            case Diverged() | Locate() as news:
+                before = state.asked(0)
+                if isinstance(news, Diverged):
+                    following.cut(partition, news)
+                else:
+                    await self._locate(state)
+                if state.asked(0) == before:
+                    self._pause(state)  # to ask the very same again at once would be a loop without end
+            case Pause(error):
+                log.info("partition is not fetched", partition=partition.id, leader=self.leader_id, error=error.name)
+                self._pause(state)
+            case Park(error):
+                log.info("partition waits for metadata", partition=partition.id, error=error.name)
+                state.is_parked = True
+        return 0
+
+    async def _append(self, state: Fetching, records: Buffer, high_watermark: int, log_start_offset: int) -> int:
+        partition, taken = state.partition, 0
+        for piece in following.slices(records):
+            if taken:
+                await asyncio.sleep(0)
+                if self.partitions.get(state.key) is not state:
+                    return 0
+            following.append(partition, piece, leader_epoch=state.leader_epoch)
+            taken = len(piece)
+        following.keep_up(partition, high_watermark=high_watermark, log_start_offset=log_start_offset)
+        state.lag = max(0, high_watermark - partition.log.end_offset)
+        state.pauses = 0
+        return taken
+
+    async def _sync(self, state: Fetching) -> None:
+        """Before the next fetch names the new end: the leader takes what is fetched past for safe."""
+        try:
+            await state.partition.log.flush()
+        except DiskFailure as failure:
+            log.error("follower has no disk", partition=state.partition.id, reason=failure)
+            state.is_parked = True
+
+    def _pause(self, state: Fetching) -> None:
+        state.ready_ms = self._home.now_ms() + self._pause_ms(state.pauses)
+        state.pauses += 1
+
+    async def _locate(self, state: Fetching) -> None:
+        """The leader does not have our offset: ask where its log ends and starts, and cut or begin anew."""
+        end = await self._offset_at(state, LATEST)
+        start = await self._offset_at(state, EARLIEST) if end is not None else None
+        if self.partitions.get(state.key) is not state:
+            return
+        if end is not None and start is not None:
+            following.settle(state.partition, leader_start=start, leader_end=end)
+
+    async def _offset_at(self, state: Fetching, timestamp: int) -> int | None:
+        key = state.partition.id
+        asked = ListOffsetsRequest.ListOffsetsPartition(
+            partition_index=key.partition, current_leader_epoch=state.leader_epoch, timestamp=timestamp
+        )
+        answer = await self._send(
+            ListOffsetsRequest(
+                replica_id=self._home.broker_id,
+                topics=[ListOffsetsRequest.ListOffsetsTopic(name=key.topic, partitions=[asked])],
+            )
+        )
+        row = cast(ListOffsetsResponse, answer).topics[0].partitions[0]
+        if row.error_code:
+            error = error_of(row.error_code).name
+            log.info("leader does not say where its log is", partition=key, leader=self.leader_id, error=error)
+            return None
+        return row.offset

@@ -1,0 +1,136 @@
+"""Carries the proposals of this broker's partitions to the controller: many in one request, one request at a time.
+
+What a partition proposes and what it makes of the answer is its own affair (:mod:`barnabas.replication.isr`). A
+request that got no answer is sent again after a pause, for as long as its partition still wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from barnabas.metadata.partition_image import LeaderRecoveryState
+from barnabas.model import errors
+from barnabas.model.errors import BarnabasError
+from barnabas.model.ids import Uuid
+from barnabas.observe.log import logger
+from barnabas.replication.isr import Answer, Change, Proposal
+from barnabas.replication.partition import Partition
+from barnabas.wire.message import Message
+from barnabas.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from barnabas.world.timers import Timers
+
+log = logger("isr")
+
+PARTITIONS_PER_REQUEST_MAX: Final = 1000
+PAUSE_MS: Final = 50  # before the controller is asked again
+REQUEST_TIMEOUT_MS: Final = 30_000
+
+AskController: TypeAlias = Callable[[Message, int], Awaitable[Message]]  # a request and how long it may take, in ms
+Key: TypeAlias = tuple[Uuid, int]
+
+
+class IsrChanges:
+    def __init__(self, *, broker_id: int, broker_epoch: Callable[[], int], ask: AskController, timers: Timers) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._ask = ask
+        self._timers = timers
+        self._waiting: dict[Key, tuple[Partition, Proposal]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        self.counts = dict.fromkeys(Change, 0)  # changes that were made
+        self.failed_count = 0  # and proposals that were refused
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        """A newer proposal takes the place of one that has not been sent yet: its partition has moved on."""
+        if self._is_stopped:
+            return
+        self._waiting[partition.topic_id, partition.id.partition] = (partition, proposal)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="isr-changes")
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            # All that is proposed in one turn of the loop, as when a follower comes back, shares a request.
+            await asyncio.sleep(0)
+            while self._waiting:
+                keys = list(self._waiting)[:PARTITIONS_PER_REQUEST_MAX]
+                batch = {key: self._waiting.pop(key) for key in keys}
+                left = await self._send(batch)
+                for key, entry in left.items():
+                    self._waiting.setdefault(key, entry)
+                if left:
+                    await self._timers.sleep(PAUSE_MS)
+        finally:
+            self._task = None
+
+    async def _send(self, batch: dict[Key, tuple[Partition, Proposal]]) -> dict[Key, tuple[Partition, Proposal]]:
+        """Ask, tell the partitions, and answer those that must ask again."""
+        wanted = {key: entry for key, entry in batch.items() if _is_wanted(*entry)}
+        if not wanted:
+            return {}
+        try:
+            response = await self._ask(self._request(wanted), REQUEST_TIMEOUT_MS)
+        except (BarnabasError, TimeoutError) as error:
+            log.warning("the controller does not answer", partitions=len(wanted), reason=error)
+            return wanted
+        assert isinstance(response, AlterPartitionResponse)
+        if response.error_code:
+            # A stale broker epoch or a right that is missing: both may change, and nothing was decided.
+            log.warning("ISR changes are refused", error=errors.error_of(response.error_code).name)
+            return wanted
+        left = dict(wanted)
+        for topic in response.topics:
+            for row in topic.partitions:
+                key = (topic.topic_id, row.partition_index)
+                entry = wanted.get(key)
+                if entry is not None and not self._settle(*entry, row):
+                    del left[key]
+        return left
+
+    def _settle(self, partition: Partition, proposal: Proposal, row: AlterPartitionResponse.PartitionData) -> bool:
+        """Whether the partition has to ask the same again."""
+        if row.error_code:
+            error = errors.error_of(row.error_code)
+            self.failed_count += 1
+            is_again = partition.refused(proposal, error)
+            log.warning("ISR change is refused", partition=partition.id, error=error.name, isr=list(proposal.isr))
+            return is_again
+        if partition.answered(proposal, Answer(row.leader_epoch, row.partition_epoch, tuple(row.isr))):
+            self.counts[proposal.change] += 1
+            log.info("ISR has changed", partition=partition.id, change=proposal.change.value, isr=list(row.isr))
+        return False
+
+    def _request(self, entries: dict[Key, tuple[Partition, Proposal]]) -> AlterPartitionRequest:
+        topics: dict[Uuid, AlterPartitionRequest.TopicData] = {}
+        own_epoch = self._broker_epoch()
+        for (topic_id, index), (_, proposal) in entries.items():
+            topic = topics.setdefault(topic_id, AlterPartitionRequest.TopicData(topic_id=topic_id))
+            topic.partitions.append(
+                AlterPartitionRequest.PartitionData(
+                    partition_index=index,
+                    leader_epoch=proposal.leader_epoch,
+                    new_isr_with_epochs=[
+                        AlterPartitionRequest.BrokerState(
+                            broker_id=replica, broker_epoch=own_epoch if replica == self._broker_id else epoch
+                        )
+                        for replica, epoch in zip(proposal.isr, proposal.broker_epochs, strict=True)
+                    ],
+                    leader_recovery_state=LeaderRecoveryState.RECOVERED,
+                    partition_epoch=proposal.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=own_epoch, topics=list(topics.values()))
+
+
+def _is_wanted(partition: Partition, proposal: Proposal) -> bool:
+    return partition.in_sync is not None and partition.in_sync.proposal is proposal

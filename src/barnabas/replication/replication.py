@@ -1,0 +1,115 @@
+"""Replication as one part of a node: it connects this broker's partitions with the other brokers and the controller.
+
+Leaders learn here who is alive and have their proposals sent; followers fetch over the links given here; ISRs are
+looked through now and then for followers that have fallen behind. The node makes one, before the first picture of the
+cluster is applied, and stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.image_builder import MetadataChanges
+from barnabas.replication.fetcher import Sender
+from barnabas.replication.fetchers import Fetchers
+from barnabas.replication.isr import Proposal
+from barnabas.replication.isr_changes import AskController, IsrChanges
+from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
+from barnabas.replication.settings import ReplicationSettings
+from barnabas.world.clock import Clock
+from barnabas.world.timers import Timer, Timers
+
+PARTITIONS_PER_TURN_MAX: Final = 200  # looked at before the loop serves others
+
+
+class Replication:
+    def __init__(
+        self,
+        replicas: Replicas,
+        *,
+        clock: Clock,
+        timers: Timers,
+        links: Sender,
+        ask: AskController,
+        broker_epoch: Callable[[], int],
+        settings: Callable[[], ReplicationSettings],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self.broker_id = replicas.broker_id
+        self.links = links
+        self.timers = timers
+        self.broker_epoch = broker_epoch
+        self.now_ms = clock.monotonic_ms
+        self.failed = on_failure
+        self._replicas = replicas
+        self._settings = settings
+        self.isr_changes = IsrChanges(broker_id=self.broker_id, broker_epoch=broker_epoch, ask=ask, timers=timers)
+        self.fetchers = Fetchers(self)
+        replicas.on_failure = on_failure
+        replicas.connect(self, self.fetchers)
+        self._forget_images = replicas.on_image_in_force(self._on_image)
+        self._timer: Timer | None = None
+        self._checking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look for followers that have fallen behind, twice in the time that they have."""
+        self._timer = self.timers.after(max(1, self.lag_ms_max // 2), self._check)
+
+    async def stop(self) -> None:
+        """Fetch nothing and ask for nothing any more. The partitions stay as they are."""
+        self._forget_images()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.gather(self._checking, return_exceptions=True)
+        await self.fetchers.stop()
+        await self.isr_changes.stop()
+
+    # --- what leaders and fetchers ask for ------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> ReplicationSettings:
+        return self._settings()
+
+    @property
+    def lag_ms_max(self) -> int:
+        return self._settings().lag_ms_max
+
+    def active_epoch(self, broker_id: int) -> int | None:
+        broker = self._replicas.image.brokers.get(broker_id)
+        return broker.epoch if broker is not None and broker.is_active else None
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        self.isr_changes.propose(partition, proposal)
+
+    # --- now and then ---------------------------------------------------------------------------------------------
+
+    def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
+            self.fetchers.resize()
+
+    def _check(self) -> None:
+        self._checking = asyncio.get_running_loop().create_task(self._check_all(), name="isr-check")
+        self._checking.add_done_callback(self._on_checked)
+
+    async def _check_all(self) -> None:
+        for number, partition in enumerate(list(self._replicas)):
+            if number and number % PARTITIONS_PER_TURN_MAX == 0:
+                await asyncio.sleep(0)
+            partition.check_followers(self.now_ms())
+
+    def _on_checked(self, task: asyncio.Task[None]) -> None:
+        self._checking = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self.failed(error)
+        else:
+            self.start()
