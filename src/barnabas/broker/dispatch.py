@@ -38,10 +38,6 @@ FETCH_FOLLOWER: Final = "FetchFollower"
 RECORDLESS_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
-# Reading the clock would cost a produce of one batch a hundredth of its time: of those one in sixteen is measured.
-SAMPLED: Final = 15
-
-
 class Dispatcher:
     """Serves every connection of a broker: pass ``serve`` to its listeners.
 
@@ -54,15 +50,14 @@ class Dispatcher:
         self._is_open = broker.authorizer is None
         self._has_short_cut = self._is_open and ApiKey.PRODUCE in routes
         self._times = broker.observed.times
-        self._produce = self._times.counted(PRODUCE, 0)
+        self._produce = self._times.kind(PRODUCE)
 
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
         answer: Answer
         if self._has_short_cut and len(frame) > 1 and not (frame[0] or frame[1]):  # Produce is API 0
             timing = None
-            if connection.requests & SAMPLED == 1 and connection.timing is None:
-                timing = connection.timing = self._times.begin(connection.arrived_ns)
-                timing.request = PRODUCE
+            if connection.arrived_ns >= self._produce.next_ns and connection.timing is None:
+                timing = connection.timing = self._times.begin(self._produce, connection.arrived_ns)
             answer = produce_one.attempt(self._broker, frame)
             if answer is not None:
                 self._produce.count += 1
@@ -71,16 +66,6 @@ class Dispatcher:
                 return answer
             if timing is not None:
                 connection.timing = None
-        if connection.timing is not None:
-            return self._serve(connection, frame, None)
-        timing = self._times.begin(connection.arrived_ns)
-        answer = self._serve(connection, frame, timing)
-        _handled(timing, answer)
-        if answer is not None:
-            connection.timing = timing
-        return answer
-
-    def _serve(self, connection: Connection, frame: memoryview, timing: Timing | None) -> Answer:
         header, position = decode_request_header(frame)
         request = Request(self._broker, connection, header) if self._is_open else self._guarded(connection, header)
         route = self._routes.get(header.api_key)
@@ -94,10 +79,18 @@ class Dispatcher:
         if route.is_coroutine:
             frame = memoryview(bytes(frame))  # the handler may look at it after other connections have been served
         message = decode(route.request, header.api_version, frame, position)
-        name = NAMES[header.api_key] if header.api_key != ApiKey.FETCH else _kind_of_fetch(message)
-        self._times.counted(name)
-        if timing is not None:
-            timing.request, timing.client_id = name, header.client_id
+        kind = self._times.kind(NAMES[route.key] if route.key != ApiKey.FETCH else _kind_of_fetch(message))
+        kind.count += 1
+        if connection.arrived_ns < kind.next_ns or connection.timing is not None:
+            return self._answer(request, route, message, None)
+        timing = self._times.begin(kind, connection.arrived_ns, header.client_id)
+        answer = self._answer(request, route, message, timing)
+        _handled(timing, answer)
+        if answer is not None:
+            connection.timing = timing
+        return answer
+
+    def _answer(self, request: Request, route: Route, message: Message, timing: Timing | None) -> Answer:
         try:
             if request.asker is not None:
                 refused = authorize.check(request, message)

@@ -39,12 +39,13 @@ class Observed:
         self.loop.turn()
 
     def _on_measured(self, timing: Timing) -> None:
-        queue_ns, local_ns, remote_ns, _ = timing.parts_ns
-        counted_ns = queue_ns + local_ns + (0 if timing.request in WAITING else remote_ns)
-        if self._slow_ns and counted_ns >= self._slow_ns:
+        if not self._slow_ns or timing.ready_ns - timing.arrived_ns < self._slow_ns:
+            return
+        queue_ns, local_ns, remote_ns = timing.parts_ns
+        if queue_ns + local_ns + (0 if timing.kind.name in WAITING else remote_ns) >= self._slow_ns:
             log.warning(
                 "slow request",
-                request=timing.request,
+                request=timing.kind.name,
                 client=timing.client_id,
                 queue_ms=queue_ns // 1_000_000,
                 local_ms=local_ns // 1_000_000,

@@ -2,8 +2,8 @@
 
 Queue: from the arrival of its bytes to its turn. Local: our own work. Remote: waiting for others, such as replicas or
 the next record. Response queue: behind the answers before it and the rest of the turn. Send: until the transport has
-taken it. One request of a connection is measured at a time, and of the commonest ones only some: ``broker/dispatch``
-decides.
+taken it. Measuring costs microseconds, so one request of a connection is measured at a time, and one of a kind in two
+milliseconds; all are counted.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import Final
 
 from barnabas.observe.histogram import Histogram
 
+INTERVAL_NS: Final = 2_000_000
 PARTS: Final = ("total", "request_queue", "local", "remote", "response_queue", "response_send")
 
 
 class Measured:
     """What is known of one kind of request."""
 
-    __slots__ = ("count", "parts")
+    __slots__ = ("count", "name", "next_ns", "parts")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.count = 0
+        self.next_ns = 0  # before this none is measured
         self.parts = tuple(Histogram() for _ in PARTS)
 
 
@@ -32,15 +35,15 @@ class RequestTimes:
         self.on_measured = on_measured
         self.of: dict[str, Measured] = {}  # by the name of the request
 
-    def counted(self, request: str, count: int = 1) -> Measured:
+    def kind(self, request: str) -> Measured:
         found = self.of.get(request)
         if found is None:
-            found = self.of[request] = Measured()
-        found.count += count
+            found = self.of[request] = Measured(request)
         return found
 
-    def begin(self, arrived_ns: int) -> Timing:
-        return Timing(self, arrived_ns)
+    def begin(self, kind: Measured, arrived_ns: int, client_id: str | None = None) -> Timing:
+        kind.next_ns = arrived_ns + INTERVAL_NS
+        return Timing(self, kind, arrived_ns, client_id)
 
     def turn(self) -> None:
         for measured in self.of.values():
@@ -51,12 +54,12 @@ class RequestTimes:
 class Timing:
     """One request on its way."""
 
-    __slots__ = ("_times", "arrived_ns", "client_id", "handled_ns", "leaving_ns", "ready_ns", "request", "started_ns")
+    __slots__ = ("_times", "arrived_ns", "client_id", "handled_ns", "kind", "leaving_ns", "ready_ns", "started_ns")
 
-    def __init__(self, times: RequestTimes, arrived_ns: int) -> None:
+    def __init__(self, times: RequestTimes, kind: Measured, arrived_ns: int, client_id: str | None) -> None:
         self._times = times
-        self.request = ""
-        self.client_id: str | None = None
+        self.kind = kind
+        self.client_id = client_id
         self.started_ns = times.now_ns()
         self.arrived_ns = arrived_ns or self.started_ns
         self.handled_ns = 0
@@ -86,21 +89,21 @@ class Timing:
         return True
 
     @property
-    def parts_ns(self) -> tuple[int, int, int, int]:
-        """Queue, local, remote, response queue."""
+    def parts_ns(self) -> tuple[int, int, int]:
+        """Queue, local, remote."""
         return (
             self.started_ns - self.arrived_ns,
             self.handled_ns - self.started_ns,
             self.ready_ns - self.handled_ns,
-            self.leaving_ns - self.ready_ns,
         )
 
     def _count(self, sent_ns: int) -> None:
-        measured = self._times.of.get(self.request)
-        if measured is None:
-            return  # it was not understood
-        durations = (sent_ns - self.arrived_ns, *self.parts_ns, sent_ns - self.leaving_ns)
-        for part, duration_ns in zip(measured.parts, durations, strict=True):
-            part.record(duration_ns)
+        total, queue, local, remote, response_queue, response_send = self.kind.parts
+        total.record(sent_ns - self.arrived_ns)
+        queue.record(self.started_ns - self.arrived_ns)
+        local.record(self.handled_ns - self.started_ns)
+        remote.record(self.ready_ns - self.handled_ns)
+        response_queue.record(self.leaving_ns - self.ready_ns)
+        response_send.record(sent_ns - self.leaving_ns)
         if self._times.on_measured is not None:
             self._times.on_measured(self)

@@ -67,10 +67,8 @@ def test_the_parts_of_a_request_add_up() -> None:
         return now
 
     times = RequestTimes(clock)
-    times.counted("Produce")
     now = 10
-    timing = times.begin(arrived_ns=4)
-    timing.request = "Produce"
+    timing = times.begin(times.kind("Produce"), arrived_ns=4)
     now = 30
     timing.handled()
     assert not timing.left(), "its answer is not there yet"
