@@ -101,6 +101,10 @@ def _end_to_end(records_per_second: int, records_per_batch: int, *, in_quick: bo
     )
 
 
+def _coordinated(name: str, factor: str, client: str, metric: str, unit: str, **parameters: Parameter) -> Workload:
+    return Workload(name, factor, client, metric, unit, parameters, more_is_better=False)
+
+
 WORKLOADS = (
     Workload(
         "start-up",
@@ -189,5 +193,47 @@ WORKLOADS = (
         "megabytes_per_second",
         "MB/s",
         {"record-bytes": 1000},
+    ),
+    _coordinated("100 members", "a group of 100 joins again and syncs", "rebalance", "rebalance_ms", "ms", members=100),
+    _coordinated(
+        "100 members, CPU",
+        "a group of 100 joins again and syncs",
+        "rebalance",
+        "cpu_ms_per_rebalance",
+        "ms of CPU",
+        members=100,
+    ),
+    _coordinated(
+        "1000 groups come",
+        "1000 groups of one join, sync and commit",
+        "form-groups",
+        "formed_seconds",
+        "s",
+        groups=1000,
+    ),
+    _coordinated(
+        "1000 groups, CPU",
+        "1000 groups of one: a heartbeat every 3 s, a commit every 5 s",
+        "keep-groups",
+        "cpu_percent",
+        "% of a core",
+        groups=1000,
+    ),
+    Workload(
+        "transactions",
+        "version 2, one record each, 16 producers",
+        "transact",
+        "transactions_per_second",
+        "txn/s",
+        {"producers": 16},
+    ),
+    Workload(
+        "transactions, CPU",
+        "version 2, one record each, 16 producers",
+        "transact",
+        "cpu_us_per_transaction",
+        "µs of CPU",
+        {"producers": 16},
+        more_is_better=False,
     ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.clients import idle, java, librdkafka, raw
+from bench.clients import coordination, idle, java, librdkafka, raw
 from bench.clients.outcome import ClientFailed, Outcome
 from bench.peers import Peer
 from bench.workloads import Pace, Workload
@@ -21,6 +21,10 @@ CLIENTS: dict[str, Callable[[Peer, Workload, Pace], Outcome]] = {
     "java-produce": java.produce,
     "java-consume": java.consume,
     "librdkafka-produce": librdkafka.produce,
+    "rebalance": coordination.rebalance,
+    "form-groups": coordination.form_groups,
+    "keep-groups": coordination.keep_groups,
+    "transact": coordination.transact,
 }
 
 __all__ = ["CLIENTS", "ClientFailed", "Outcome"]

@@ -281,6 +281,18 @@ def put_coordinator_far_away(peer: Peer, delay_s: Callable[[], float]) -> None:
     coordinator.add_partitions, coordinator.verify = far(coordinator.add_partitions), far(coordinator.verify)
 
 
+def slow_down_markers(peer: Peer, delay_s: float) -> None:
+    """Let the end of a transaction take its time, as it does on a broker with much to do."""
+    delivery: Any = peer.node.services.transactions._delivery
+    quick = delivery._sender.send
+
+    async def send(*arguments: Any) -> Any:
+        await asyncio.sleep(delay_s)
+        return await quick(*arguments)
+
+    delivery._sender.send = send
+
+
 def run(story: Callable[[Peer], Coroutine[Any, Any, None]], seed: int = 0) -> None:
     async def whole() -> None:
         async with broker(seed) as peer:
@@ -398,6 +410,25 @@ def test_a_marker_between_the_question_and_the_append_is_noticed() -> None:
         await producer.end(end)
         assert error_of(await late) == errors.INVALID_TXN_STATE.code
         assert await committed_values(peer, 0) == []
+
+    run(story)
+
+
+@pytest.mark.parametrize("distance_s", [0.0, 0.1])
+def test_the_next_transaction_may_begin_while_the_last_one_is_being_ended(distance_s: float) -> None:
+    async def story(peer: Peer) -> None:
+        producer = Producer(peer, V2)
+        await producer.init()
+        slow_down_markers(peer, 0.05 + distance_s / 2)
+        put_coordinator_far_away(peer, lambda: distance_s)
+        for number in range(5):
+            # Markers of the last transaction arrive while the coordinator is asked about this one.
+            await producer.send(producer.produce(0, [b"%d" % number]))
+            await producer.send(producer.commit_offset(number))
+            await producer.end(producer.end_request(is_commit=True))
+        await asyncio.sleep(1)
+        assert await committed_values(peer, 0) == [b"0", b"1", b"2", b"3", b"4"]
+        assert await committed_offset(peer) == 4
 
     run(story)
 

@@ -39,18 +39,21 @@ class Guards:
     """How often a producer's transactions had ended in some logs before the coordinator was asked about it.
 
     A marker that arrives between the question and the append ends the transaction of which the coordinator spoke; in
-    version 1 the epoch does not tell.
+    version 1 the epoch does not tell. In version 2 it does: a marker raises it, and the log refuses what is older. And
+    there a marker may well arrive meanwhile: that of the transaction before, while this one waits for its end.
     """
 
-    def __init__(self, producer_id: int, logs: Iterable[PartitionLog]) -> None:
+    def __init__(self, producer_id: int, logs: Iterable[PartitionLog], manner: Manner) -> None:
         self._producer_id = producer_id
+        self._has_telling_epoch = manner is Manner.ADD
         self._counts = [(log, log.producers.ended_count(producer_id)) for log in logs]
 
     def hold(self, log: PartitionLog) -> bool:
-        """Whether this log was asked about and no transaction of the producer has ended in it since."""
-        return any(
-            each is log and log.producers.ended_count(self._producer_id) == count for each, count in self._counts
-        )
+        """Whether this log was asked about, and its answer still holds as far as the log itself cannot tell."""
+        for each, count in self._counts:
+            if each is log:
+                return self._has_telling_epoch or log.producers.ended_count(self._producer_id) == count
+        return False
 
 
 async def admit(

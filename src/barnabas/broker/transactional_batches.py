@@ -93,7 +93,7 @@ async def ask(broker: Services, transactional_id: str, batches: Iterable[Unadmit
         error = ApiError(errors.INVALID_PRODUCER_ID_MAPPING, "one request holds batches of several producers")
         return Admission({batch.place: error for batch in batches}, None)
     (producer,) = producers
-    guards = Guards(producer.producer_id, [batch.partition.log for batch in batches])
+    guards = Guards(producer.producer_id, [batch.partition.log for batch in batches], manner)
     partitions = frozenset(batch.partition.id for batch in batches)
     answers = await admit(broker, transactional_id, producer, partitions, manner)
     refused = {

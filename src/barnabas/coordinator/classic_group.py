@@ -176,8 +176,11 @@ class ClassicGroup:
             return False
         if self.state is EMPTY:
             return True
+        if protocol_type != self.protocol_type:
+            return False
+        # The last member may have gone a moment ago, and nobody is left who has to be understood.
         shared = self._shared_protocols()
-        return protocol_type == self.protocol_type and any(name in shared for name, _ in protocols)
+        return not self.members or any(name in shared for name, _ in protocols)
 
     def _shared_protocols(self) -> dict[str, None]:
         """What every member speaks, in the order of the eldest."""

@@ -52,8 +52,8 @@ async def _commit(request: Request, message: TxnOffsetCommitRequest) -> TxnOffse
     partition = TopicPartition(OFFSETS_TOPIC, shard)
     log = broker.replicas.leader(*partition).log
     if not log.producers.has_open_transaction(*producer):
-        guards = Guards(producer.producer_id, [log])
         manner = manner_of(request.version)
+        guards = Guards(producer.producer_id, [log], manner)
         answers = await admit(broker, message.transactional_id, producer, frozenset({partition}), manner)
         if answers[partition] is not errors.NONE:
             raise ApiError(answers[partition])
