@@ -29,6 +29,7 @@ _HINTS: Final = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "`barnabas topic list` shows what there is",
     errors.TOPIC_ALREADY_EXISTS: "`--if-not-exists` makes that no error",
     errors.INVALID_REPLICATION_FACTOR: "a topic cannot have more replicas than the cluster has brokers",
+    errors.SECURITY_DISABLED: "give the brokers authorizer.class.name and super.users, and start them again",
     errors.MESSAGE_TOO_LARGE: "raise the topic's max.message.bytes, or send less at once",
 }
 

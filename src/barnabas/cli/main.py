@@ -32,6 +32,8 @@ COMMANDS: Final = {
     "group": Command("group", "list, describe, move and delete consumer groups; how far they are behind"),
     "produce": Command("produce", "send records read from standard input"),
     "consume": Command("consume", "print records of topics"),
+    "config": Command("config", "show and change the settings of topics, brokers and groups"),
+    "acl": Command("acl", "list, create and delete rules of who may do what"),
     "user": Command("user", "create, list and delete those who sign in by SCRAM"),
     "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),

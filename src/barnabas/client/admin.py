@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from barnabas.client.admin_acls import AclAdmin
 from barnabas.client.admin_brokers import BrokerAdmin
 from barnabas.client.admin_configs import ConfigAdmin
 from barnabas.client.admin_groups import GroupAdmin
@@ -20,7 +21,7 @@ from barnabas.client.settings import Settings
 from barnabas.world.world import World
 
 
-class Admin(TopicAdmin, ConfigAdmin, BrokerAdmin, GroupAdmin, TransactionAdmin, UserAdmin):
+class Admin(TopicAdmin, ConfigAdmin, BrokerAdmin, GroupAdmin, TransactionAdmin, UserAdmin, AclAdmin):
     def __init__(
         self, settings: Settings | None = None, *, cluster: Cluster | None = None, world: World | None = None
     ) -> None:

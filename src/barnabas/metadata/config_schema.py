@@ -78,7 +78,7 @@ class ConfigSchema:
         """Why a topic cannot have these configurations of its own, or None."""
         for name, text in own.items():
             if name not in self.topic_settings:
-                return f"Unknown topic config name: {name}"
+                return f"Unknown topic config name: {name}{self.topic_settings.suggestion(name)}"
             try:
                 self.topic_settings[name].parse(text)
             except InvalidSetting as error:

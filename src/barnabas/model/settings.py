@@ -175,14 +175,14 @@ class SettingTable:
     def __getitem__(self, name: str) -> Setting:
         setting = self._by_name.get(name)
         if setting is None:
-            raise InvalidSetting(self._unknown(name))
+            raise InvalidSetting(f"there is no setting {name!r}{self.suggestion(name)}")
         return setting
 
     def parse(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """The values that texts mean, by name; only those that were given."""
         return {name: self[name].parse(text) for name, text in texts.items()}
 
-    def _unknown(self, name: str) -> str:
+    def suggestion(self, name: str) -> str:
+        """The end of a sentence about a name that does not exist: which one may have been meant."""
         near = difflib.get_close_matches(name, self._by_name, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"there is no setting {name!r}{hint}"
+        return f"; did you mean {near[0]!r}?" if near else ""

@@ -7,11 +7,13 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.request import Request
 from barnabas.coordinator.consumer_describe import not_found
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import ResourceType
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 
@@ -25,4 +27,8 @@ async def handle(request: Request, message: ConsumerGroupDescribeRequest) -> Con
             response.groups += await request.broker.groups.ask(group_id, one)
         except ApiError as error:
             response.groups.append(not_found(group_id, error))
+    if message.include_authorized_operations:
+        for group in response.groups:
+            if group.error_code == errors.NONE.code:
+                group.authorized_operations = authorized_operations(request, ResourceType.GROUP, group.group_id)
     return response

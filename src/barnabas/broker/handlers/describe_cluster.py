@@ -2,13 +2,14 @@
 
 Versions: 0–2 (2 can include fenced brokers).
 Behaviour: only the brokers' endpoint type is answered on a broker's listener.
-Differs from Kafka: authorised operations are not listed while there are no rights to check.
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.authorized_operations import cluster_operations
 from barnabas.broker.request import Request
 from barnabas.model import errors
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -26,6 +27,8 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
             error_code=error.code, error_message=error.text, endpoint_type=message.endpoint_type
         )
     response = DescribeClusterResponse(cluster_id=broker.cluster_id, controller_id=broker.broker_id)
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(request)
     for node_id in sorted(broker.image.brokers):
         node = broker.image.brokers[node_id]
         endpoint = broker.endpoint_of(node_id, request.connection)

@@ -7,9 +7,12 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.request import Request
 from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import ResourceType
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 
@@ -23,4 +26,8 @@ async def handle(request: Request, message: DescribeGroupsRequest) -> DescribeGr
             response.groups.append(
                 DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.error.code)
             )
+    if message.include_authorized_operations:
+        for group in response.groups:
+            if group.error_code == errors.NONE.code:
+                group.authorized_operations = authorized_operations(request, ResourceType.GROUP, group.group_id)
     return response

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal
 from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.ids import NO_BROKER
+from barnabas.security.acl import ResourceType
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -47,7 +49,9 @@ def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Describ
             response.topics.append(Row(error_code=errors.UNKNOWN_TOPIC_OR_PARTITION.code, name=name))
             continue
         end = min(len(topic.partitions), start + left)
-        response.topics.append(_topic(topic, start, end, alive))
+        row = _topic(topic, start, end, alive)
+        row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, name)
+        response.topics.append(row)
         left -= end - start
         if end < len(topic.partitions):
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final, TypeAlias
 
+from barnabas.broker.authorized_operations import authorized_operations, cluster_operations
 from barnabas.broker.auto_create import create_missing
 from barnabas.broker.request import Request
 from barnabas.metadata.partition_image import PartitionImage
@@ -20,6 +21,7 @@ from barnabas.metadata.topic_names import is_internal, reason_invalid
 from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.ids import NO_BROKER, ZERO_UUID
+from barnabas.security.acl import ResourceType
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 Row: TypeAlias = MetadataResponse.MetadataResponseTopic
@@ -78,6 +80,12 @@ def _answer(request: Request, message: MetadataRequest, refused: dict[str, error
         response.topics = [_topic(image.topics.by_name[name], alive) for name in sorted(image.topics.by_name)]
     else:
         response.topics = [_asked(request, topic, alive, refused) for topic in message.topics]
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(request)
+    if message.include_topic_authorized_operations:
+        for row in response.topics:
+            if row.name and row.error_code == errors.NONE.code:
+                row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name)
     return response
 
 

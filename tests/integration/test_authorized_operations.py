@@ -1,0 +1,99 @@
+"""What a client may do, as it is told when it asks: everything without an authorizer, else what the rules say."""
+
+from __future__ import annotations
+
+from talk import Talk, creatable
+
+from barnabas.broker.authorized_operations import OPERATIONS
+from barnabas.broker.security_settings import STANDARD_AUTHORIZER
+from barnabas.security.acl import Operation, PatternType, Permission, ResourceType
+from barnabas.testing import Broker
+from barnabas.wire.messages.create_acls import CreateAclsRequest
+from barnabas.wire.messages.create_topics import CreateTopicsRequest
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
+from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.metadata import MetadataRequest
+
+NOT_ASKED = -(2**31)
+
+
+def operations(bits: int) -> set[Operation]:
+    return {operation for operation in Operation if bits & 1 << operation}
+
+
+def test_who_does_not_ask_is_not_told(talk: Talk, name: str) -> None:
+    talk.create(name)
+    asked = [MetadataRequest.MetadataRequestTopic(name=name)]
+    assert talk.ask(MetadataRequest(topics=asked)).topics[0].topic_authorized_operations == NOT_ASKED
+    assert talk.ask(DescribeClusterRequest()).cluster_authorized_operations == NOT_ASKED
+
+
+def test_without_an_authorizer_everything_is_allowed(talk: Talk, name: str) -> None:
+    talk.create(name)
+    asked = [MetadataRequest.MetadataRequestTopic(name=name)]
+    asking = MetadataRequest(
+        topics=asked, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
+    )
+    answer = talk.ask(asking, 10)
+    everything = {kind: set(OPERATIONS[kind]) for kind in OPERATIONS}
+    assert operations(answer.topics[0].topic_authorized_operations) == everything[ResourceType.TOPIC]
+    assert operations(answer.cluster_authorized_operations) == everything[ResourceType.CLUSTER]
+    cluster = talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
+    assert operations(cluster.cluster_authorized_operations) == everything[ResourceType.CLUSTER]
+    message = DescribeGroupsRequest(groups=["nobody"], include_authorized_operations=True)
+    group = talk.ask(message, 5).groups[0]
+    while group.error_code:  # the topic of groups is made when a coordinator is first looked for
+        talk.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["nobody"]))
+        group = talk.ask(message, 5).groups[0]
+    assert operations(group.authorized_operations) == everything[ResourceType.GROUP]
+    topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name)]
+    described = talk.ask(DescribeTopicPartitionsRequest(topics=topics)).topics[0]
+    assert operations(described.topic_authorized_operations) == everything[ResourceType.TOPIC]
+
+
+def test_with_an_authorizer_only_what_is_allowed() -> None:
+    settings = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:nobody-here"}
+    rules = [
+        (ResourceType.TOPIC, "t", Operation.READ, Permission.ALLOW),
+        (ResourceType.TOPIC, "t", Operation.CREATE, Permission.ALLOW),
+        (ResourceType.CLUSTER, "kafka-cluster", Operation.ALTER, Permission.ALLOW),
+    ]
+    with (
+        Broker(settings={**settings, "super.users": "User:ANONYMOUS"}) as broker,
+        Talk(broker.bootstrap_servers) as talk,
+    ):
+        made = talk.ask(
+            CreateAclsRequest(
+                creations=[
+                    CreateAclsRequest.AclCreation(
+                        resource_type=kind,
+                        resource_name=name,
+                        resource_pattern_type=PatternType.LITERAL,
+                        principal="User:ANONYMOUS",
+                        host="*",
+                        operation=operation,
+                        permission_type=permission,
+                    )
+                    for kind, name, operation, permission in rules
+                ]
+            )
+        )
+        assert [row.error_code for row in made.results] == [0, 0, 0]
+        talk.ask(CreateTopicsRequest(topics=[creatable("t", 1)], timeout_ms=5000))
+        authorizer = broker.node.services.authorizer
+        assert authorizer is not None
+        authorizer._super_users = frozenset()  # from here on the rules speak
+        message = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name="t")],
+            include_topic_authorized_operations=True,
+            include_cluster_authorized_operations=True,
+        )
+        answer = talk.ask(message, 10)
+        assert operations(answer.topics[0].topic_authorized_operations) == {
+            Operation.READ,
+            Operation.CREATE,
+            Operation.DESCRIBE,
+        }
+        assert operations(answer.cluster_authorized_operations) == {Operation.ALTER, Operation.DESCRIBE}
