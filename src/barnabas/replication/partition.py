@@ -276,8 +276,9 @@ class Partition:
             )
 
     def check_followers(self, now_ms: int) -> None:
-        """Ask that followers which have fallen behind leave the ISR."""
+        """Ask that followers which have fallen behind leave the ISR, and wait no longer for those outside of it."""
         if self.in_sync is not None and not self._is_alone:
+            self._advance()
             self._propose(
                 self.in_sync.shrinking(self.log.end_offset, now_ms=now_ms, lag_ms_max=self._cluster.lag_ms_max)
             )
