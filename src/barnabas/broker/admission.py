@@ -78,13 +78,13 @@ async def _add(
 ) -> dict[TopicPartition, WireError]:
     """Make the partitions a part of the transaction; while the one before is being ended, a little patience helps."""
     settings = broker.settings.transactions
-    waited_ms = 0
+    clock = broker.world.clock
+    deadline_ms = clock.monotonic_ms() + settings.retry_ms_max
     while True:
         said = await transaction_calls.add_partitions(broker, transactional_id, producer, partitions)
-        if errors.CONCURRENT_TRANSACTIONS not in said.values() or waited_ms >= settings.retry_ms_max:
+        if errors.CONCURRENT_TRANSACTIONS not in said.values() or clock.monotonic_ms() >= deadline_ms:
             return said
-        await broker.timers.sleep(settings.retry_ms)
-        waited_ms += settings.retry_ms
+        await broker.transactions.until_ended(transactional_id, timeout_ms=settings.retry_ms)
 
 
 def _as_producers_say(error: WireError, manner: Manner) -> WireError:

@@ -56,6 +56,25 @@ class MarkerDelivery:
         self._tasks[key] = task
         task.add_done_callback(lambda done: self._forget(key, done))
 
+    async def until_written(self, index: int, transactional_id: str, *, timeout_ms: int) -> None:
+        """Wait until the markers of an id are written, if they are under way here; else, and at most, for a time."""
+        over = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._timers.after(timeout_ms, end)
+        task = self._tasks.get((index, transactional_id))
+        if task is not None:
+            task.add_done_callback(end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+            if task is not None:
+                task.remove_done_callback(end)
+
     async def stop(self) -> None:
         tasks = [task for _, task in sorted(self._tasks.items())]
         for task in tasks:

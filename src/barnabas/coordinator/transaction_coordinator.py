@@ -92,6 +92,10 @@ class TransactionCoordinator:
             return dict.fromkeys(sorted(request.partitions), error.error)
         return verified
 
+    async def until_ended(self, transactional_id: str, *, timeout_ms: int) -> None:
+        """Wait while the last transaction of an id is being ended by this coordinator, but no longer than that."""
+        await self._delivery.until_written(self._index(transactional_id), transactional_id, timeout_ms=timeout_ms)
+
     async def _outcome(self, request: InitProducer | EndTransaction | AddPartitions) -> Outcome:
         if not request.transactional_id:
             return Outcome(errors.INVALID_REQUEST)
@@ -127,7 +131,10 @@ class TransactionCoordinator:
         return found
 
     async def _ask(self, transactional_id: str, request: Any) -> Any:
+        return await self.runtime.ask(self._index(transactional_id), request)
+
+    def _index(self, transactional_id: str) -> int:
         topic = self._replicas.image.topics.by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             raise ApiError(errors.NOT_COORDINATOR)
-        return await self.runtime.ask(partition_of(transactional_id, len(topic.partitions)), request)
+        return partition_of(transactional_id, len(topic.partitions))
