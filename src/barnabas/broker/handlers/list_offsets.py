@@ -3,13 +3,14 @@
 Versions: 1–11.
 Behaviour: −1 is the end (the high watermark, or the last stable offset for read_committed), −2 the start, −3 the
 record with the largest timestamp, −4 the local start, which here is the start; −5 and −6 ask for tiered storage, which
-holds nothing. A time later than every record gives −1.
+holds nothing. A time later than every record gives −1. A follower is told the end of the log itself. A leader whose
+high watermark has not reached the start of its epoch yet does not know the end: it could seem to go back.
 Differs from Kafka: there is no tiered storage.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.broker.request import Request
 from barnabas.model import errors
@@ -30,6 +31,8 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
 LEADER_EPOCH_SINCE: Final = 4
+NOT_AVAILABLE_SINCE: Final = 5  # before that, LEADER_NOT_AVAILABLE lets a client come back
+CONSUMER: Final = -1
 
 
 def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -48,23 +51,42 @@ def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse
                 partition.check_epoch(asked.current_leader_epoch)
                 if asked.timestamp < 0 and request.version < SINCE.get(asked.timestamp, 0):
                     raise ApiError(errors.UNSUPPORTED_VERSION)
-                is_committed_only = message.isolation_level == READ_COMMITTED
-                _answer(partition, asked.timestamp, row, is_committed_only=is_committed_only)
+                _answer(partition, asked.timestamp, row, end=_end(partition, message))
                 if request.version < LEADER_EPOCH_SINCE:
                     row.leader_epoch = NO_LEADER_EPOCH
             except ApiError as error:
-                row.error_code = error.error.code
+                is_old = error.error is errors.OFFSET_NOT_AVAILABLE and request.version < NOT_AVAILABLE_SINCE
+                row.error_code = (errors.LEADER_NOT_AVAILABLE if is_old else error.error).code
             except DiskFailure:
                 row.error_code = errors.KAFKA_STORAGE_ERROR.code
         response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
     return response
 
 
-def _answer(partition: Partition, timestamp: int, row: Row, *, is_committed_only: bool) -> None:
+class _End(NamedTuple):
+    """How far the asker may read, and whether that is known by now."""
+
+    offset: int
+    is_known: bool
+
+    def known(self) -> int:
+        if not self.is_known:
+            raise ApiError(errors.OFFSET_NOT_AVAILABLE)
+        return self.offset
+
+
+def _end(partition: Partition, message: ListOffsetsRequest) -> _End:
+    if message.replica_id != CONSUMER:
+        return _End(partition.log.end_offset, is_known=True)
+    offset = partition.readable_end(is_committed_only=message.isolation_level == READ_COMMITTED)
+    # After an election the high watermark may lag behind what the last leader had told its clients.
+    return _End(offset, is_known=partition.log.high_watermark >= partition.epoch_start_offset)
+
+
+def _answer(partition: Partition, timestamp: int, row: Row, *, end: _End) -> None:
     log = partition.log
-    end = partition.readable_end(is_committed_only=is_committed_only)
     if timestamp == LATEST:
-        row.offset, row.leader_epoch = end, partition.leader_epoch
+        row.offset, row.leader_epoch = end.known(), partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset = log.log_start_offset
         row.leader_epoch = log.epochs.epoch_at(log.log_start_offset)
@@ -72,7 +94,9 @@ def _answer(partition: Partition, timestamp: int, row: Row, *, is_committed_only
         row.offset, row.timestamp = NO_OFFSET, NO_TIMESTAMP
     elif timestamp == MAX_TIMESTAMP or timestamp >= 0:
         found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
-        if found is not None and found.offset < end:
+        if found is not None and found.offset < end.offset:
             row.offset, row.timestamp, row.leader_epoch = found.offset, found.timestamp, found.leader_epoch
+        else:
+            end.known()
     else:
         raise ApiError(errors.UNSUPPORTED_VERSION, f"{timestamp} is no timestamp that can be asked for")
