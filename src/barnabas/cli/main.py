@@ -28,6 +28,8 @@ class Command(NamedTuple):
 
 COMMANDS: Final = {
     "up": Command("start", "start a broker here; an empty data directory becomes a new cluster"),
+    "down": Command("down", "stop the brokers of a data directory"),
+    "status": Command("status", "show what runs from a data directory, and where it is reached"),
     "topic": Command("topic", "create, list, describe, change and delete topics"),
     "group": Command("group", "list, describe, move and delete consumer groups; how far they are behind"),
     "produce": Command("produce", "send records read from standard input"),

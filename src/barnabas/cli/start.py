@@ -15,6 +15,7 @@ def configure(parser: ArgumentParser) -> None:
     add(
         "--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE", help="a broker setting; repeatable"
     )
+    add("--detach", action="store_true", help="in the background: come back when it is ready")
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
 
 
@@ -24,4 +25,9 @@ def run(arguments: Namespace) -> int:
     from barnabas.cli.up import up
 
     gc.enable()
-    return up(**vars(arguments))
+    options = vars(arguments)
+    if options.pop("detach"):
+        from barnabas.cli.detach import detach_up
+
+        return detach_up(arguments)
+    return up(**options)

@@ -7,6 +7,7 @@ stop cleanly; a second one stops at once.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import sys
@@ -17,9 +18,11 @@ from typing import NoReturn
 
 from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
 from barnabas.cli.config_file import read_config
+from barnabas.cli.environment import settings_of_environment
 from barnabas.cli.logs import write_logs
+from barnabas.cli.running import Running, noted
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
 from barnabas.world.disk import AlreadyLocked, DiskFailure
@@ -39,7 +42,9 @@ def up(
     temporary = tempfile.mkdtemp(prefix="barnabas-") if ephemeral else None
     try:
         given = _given(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
-        return _run(BrokerSettings.of(given), is_ephemeral=ephemeral)
+        settings = BrokerSettings.of(given)
+        _warn_of_unused(settings)
+        return _run(settings, is_ephemeral=ephemeral)
     except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
@@ -52,18 +57,29 @@ def _given(
     *, port: int | None, host: str | None, data_dir: str | Path | None, config: Path | None, overrides: Iterable[str]
 ) -> dict[str, str]:
     given = dict(DEVELOPMENT) if config is None else read_config(config)
-    if config is None or port is not None or host is not None:
+    of_environment = settings_of_environment(os.environ)
+    if (config is None and "listeners" not in of_environment) or port is not None or host is not None:
         given["listeners"] = f"PLAINTEXT://{host or '127.0.0.1'}:{9092 if port is None else port}"
+        of_environment.pop("listeners", None)
     if data_dir is not None:
         given["log.dirs"] = str(data_dir)
+        for name in ("log.dirs", "log.dir"):
+            of_environment.pop(name, None)
     elif config is None:
         given["log.dirs"] = "barnabas-data"
+    given |= of_environment
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals:
             raise InvalidSetting(f"--set {override!r} must be name=value")
         given[name.strip()] = value
     return given
+
+
+def _warn_of_unused(settings: BrokerSettings) -> None:
+    for name in sorted(settings.given):
+        if name in BROKER_SETTINGS and BROKER_SETTINGS[name].unused:
+            print(f"barnabas: {name} is set. {BROKER_SETTINGS[name].doc}", file=sys.stderr)
 
 
 def _run(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
@@ -88,14 +104,29 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     await node.start()
-    _announce(node, is_ephemeral=is_ephemeral)
-    waiters = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(node.failed.wait())]
-    await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-    for waiter in waiters:
-        waiter.cancel()
+    with noted(_note(node)):
+        _announce(node, is_ephemeral=is_ephemeral)
+        waiters = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(node.failed.wait())]
+        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in waiters:
+            waiter.cancel()
     await node.stop()
     await world.workers.close()
     return 1 if node.failed.is_set() else 0
+
+
+def _note(node: Node) -> Running:
+    settings = node.settings
+    http = f"http://{settings.barnabas_http_host or '127.0.0.1'}:{settings.barnabas_http_port}"
+    return Running(
+        directory=os.path.abspath(settings.log_dirs[0]),
+        pid=os.getpid(),
+        servers=node.bootstrap_servers,
+        http=http if settings.barnabas_http_port else None,
+        cluster_id=node.cluster_id,
+        node_id=settings.node_id,
+        started_ms=node.world.clock.wall_ms(),
+    )
 
 
 def _die() -> NoReturn:

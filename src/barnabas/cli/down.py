@@ -1,0 +1,47 @@
+"""``barnabas down``: stop the brokers that run from a data directory, cleanly, and wait until they are gone.
+
+What was written stays; with ``--purge`` it is deleted afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from barnabas.cli.failure import Failure
+from barnabas.cli.running import DATA_DIRECTORY, find_running, wait_until_free
+
+STOP_SECONDS_MAX: Final = 60.0
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--data-dir", type=Path, default=Path(DATA_DIRECTORY), metavar="PATH", help="whose brokers")
+    parser.add_argument("--purge", action="store_true", help="delete the directory and everything in it afterwards")
+    parser.add_argument("-y", "--yes", action="store_true", help="with --purge: do not ask")
+
+
+def run(arguments: Namespace) -> None:
+    from barnabas.cli.verbs import confirm
+
+    directory: Path = arguments.data_dir
+    brokers = find_running(directory)
+    if not brokers and not arguments.purge:
+        raise Failure(f"no broker runs from {directory}")
+    if arguments.purge:
+        confirm(f"Delete {directory} and every record in it?", arguments)
+    for broker in brokers:
+        os.kill(broker.pid, signal.SIGTERM)
+    for broker in brokers:
+        if not wait_until_free(Path(broker.directory), seconds_max=STOP_SECONDS_MAX):
+            raise Failure(
+                f"broker {broker.node_id} (process {broker.pid}) has not stopped within {STOP_SECONDS_MAX:g} s; "
+                f"`kill -9 {broker.pid}` ends it, and its next start recovers"
+            )
+        print(f"broker {broker.node_id}: stopped")
+    if arguments.purge:
+        shutil.rmtree(directory)
+        print(f"{directory}: deleted")

@@ -1,0 +1,87 @@
+"""Which brokers run from a data directory: a note that each leaves there while it runs, and how to tell a stale one.
+
+The lock of the directory is the truth: a note beside a lock that nobody holds was left by a broker that was killed.
+``up`` writes the note, ``status`` and ``down`` read it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from barnabas.cli.failure import Failure
+
+NOTE_FILE: Final = ".barnabas-running.json"
+LOCK_FILE: Final = ".lock"
+DATA_DIRECTORY: Final = "barnabas-data"
+
+
+class Running(NamedTuple):
+    directory: str
+    pid: int
+    servers: str
+    http: str | None
+    cluster_id: str
+    node_id: int
+    started_ms: int
+
+
+@contextmanager
+def noted(running: Running) -> Iterator[None]:
+    """While a broker runs."""
+    path = Path(running.directory) / NOTE_FILE
+    path.write_text(json.dumps(running._asdict()) + "\n")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def find_running(directory: Path) -> list[Running]:
+    """The brokers that run from this directory, or each from one below it."""
+    if not directory.is_dir():
+        raise Failure(f"there is no directory {directory}: name it with --data-dir")
+    found = []
+    for path in sorted([directory / NOTE_FILE, *directory.glob(f"*/{NOTE_FILE}")]):
+        running = _read(path)
+        if running is not None and is_held(path.parent):
+            found.append(running)
+    return sorted(found, key=lambda each: each.node_id)
+
+
+def _read(path: Path) -> Running | None:
+    try:
+        return Running(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None  # gone meanwhile, or cut off by a crash
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a broker has the directory now."""
+    try:
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def wait_until_free(directory: Path, *, seconds_max: float, pause_seconds: float = 0.02) -> bool:
+    """Whether the directory was let go in time."""
+    ends = time.monotonic() + seconds_max
+    while is_held(directory):
+        if time.monotonic() >= ends:
+            return False
+        time.sleep(pause_seconds)
+    return True
