@@ -19,16 +19,18 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know better; importing typing for it would cost more than all the rest
 if TYPE_CHECKING:
-    from barnabas.client import blocking
+    from barnabas.client import blocking, serdes
     from barnabas.client.admin import Admin
     from barnabas.client.admin_topics import NewTopic
     from barnabas.client.blocking import read
-    from barnabas.client.consumer import Consumer, ConsumerRecord, RebalanceListener
+    from barnabas.client.consumer import Consumer, RebalanceListener
     from barnabas.client.consumer_settings import ConsumerSettings
     from barnabas.client.offsets import Start
     from barnabas.client.producer import Producer, RecordMetadata
     from barnabas.client.producer_settings import ProducerSettings
+    from barnabas.client.record import ConsumerRecord
     from barnabas.client.settings import Settings
+    from barnabas.client.topic import Topic
     from barnabas.model.errors import ApiError, BarnabasError
     from barnabas.model.ids import TopicPartition
 
@@ -48,9 +50,11 @@ __all__ = [
     "RecordMetadata",
     "Settings",
     "Start",
+    "Topic",
     "TopicPartition",
     "blocking",
     "read",
+    "serdes",
 ]
 
 # Importing the package is free; a name costs its module when it is first used.
@@ -59,7 +63,7 @@ _HOMES = {
     "ApiError": "model.errors",
     "BarnabasError": "model.errors",
     "Consumer": "client.consumer",
-    "ConsumerRecord": "client.consumer",
+    "ConsumerRecord": "client.record",
     "ConsumerSettings": "client.consumer_settings",
     "NewTopic": "client.admin_topics",
     "Producer": "client.producer",
@@ -68,9 +72,11 @@ _HOMES = {
     "RecordMetadata": "client.producer",
     "Settings": "client.settings",
     "Start": "client.offsets",
+    "Topic": "client.topic",
     "TopicPartition": "model.ids",
     "blocking": "client.blocking",
     "read": "client.blocking",
+    "serdes": "client.serdes",
 }
 
 
@@ -81,7 +87,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module = import_module(f"{__name__}.{home}")
-    value: object = module if name == "blocking" else getattr(module, name)
+    value: object = module if name in ("blocking", "serdes") else getattr(module, name)
     globals()[name] = value
     return value
 

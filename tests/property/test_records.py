@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute  # half a second, which is no example's fault
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,8 +1,7 @@
 """The admin client: one door to everything that can be asked of a cluster or changed in it.
 
-What it can do is written noun by noun in ``admin_topics``, ``admin_configs``, ``admin_brokers``, ``admin_groups``,
-``admin_transactions`` and ``admin_users``; this module only joins them. Calls about one thing raise what went wrong;
-calls about many answer with an error in place of a result.
+What it can do is written noun by noun in the modules ``admin_…`` beside this one, which only joins them. Calls about
+one thing raise what went wrong; calls about many answer with an error in place of a result.
 """
 
 from __future__ import annotations
@@ -13,6 +12,9 @@ from barnabas.client.admin_acls import AclAdmin
 from barnabas.client.admin_brokers import BrokerAdmin
 from barnabas.client.admin_configs import ConfigAdmin
 from barnabas.client.admin_groups import GroupAdmin
+from barnabas.client.admin_quorum import QuorumAdmin
+from barnabas.client.admin_quotas import QuotaAdmin
+from barnabas.client.admin_replicas import ReplicaAdmin
 from barnabas.client.admin_topics import TopicAdmin
 from barnabas.client.admin_transactions import TransactionAdmin
 from barnabas.client.admin_users import UserAdmin
@@ -21,7 +23,18 @@ from barnabas.client.settings import Settings
 from barnabas.world.world import World
 
 
-class Admin(TopicAdmin, ConfigAdmin, BrokerAdmin, GroupAdmin, TransactionAdmin, UserAdmin, AclAdmin):
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    BrokerAdmin,
+    GroupAdmin,
+    TransactionAdmin,
+    UserAdmin,
+    AclAdmin,
+    QuotaAdmin,
+    ReplicaAdmin,
+    QuorumAdmin,
+):
     def __init__(
         self, settings: Settings | None = None, *, cluster: Cluster | None = None, world: World | None = None
     ) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, error_of
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 
 class ResourceKind(enum.IntEnum):
@@ -90,6 +91,16 @@ class ConfigAdmin(AdminDoor):
                 resource = Resource(ResourceKind(result.resource_type), result.resource_name)
                 outcomes[resource] = error or {entry.name: _entry(entry) for entry in result.configs}
         return outcomes
+
+    async def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> tuple[Resource, ...]:
+        """What has settings of its own: of these kinds, or of all."""
+        request = ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
+        answer = await self._broker(None, request, ListConfigResourcesResponse)
+        if answer.error_code:
+            raise ApiError(error_of(answer.error_code))
+        return tuple(
+            sorted(Resource(ResourceKind(each.resource_type), each.resource_name) for each in answer.config_resources)
+        )
 
     async def alter_configs(
         self, changes: Mapping[Resource, Iterable[Change]], *, validate_only: bool = False

@@ -24,6 +24,7 @@ from barnabas.wire.messages.consumer_group_describe import (
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -153,6 +154,24 @@ class GroupAdmin(AdminDoor):
             TopicPartition(topic.name, each.partition_index): problem(each.error_code, None, about=topic.name)
             for topic in answer.topics
             for each in topic.partitions
+        }
+
+    async def remove_members(
+        self, group_id: str, instances: Iterable[str], *, reason: str = "removed by an admin client"
+    ) -> dict[str, ApiError | None]:
+        """Take static members out of a classic group, so that it need not wait for them to come back."""
+        identity = LeaveGroupRequest.MemberIdentity
+        request = LeaveGroupRequest(
+            group_id=group_id,
+            members=[identity(member_id="", group_instance_id=instance, reason=reason) for instance in instances],
+        )
+        answer = await self._ask(Coordinator(self.cluster, KeyKind.GROUP, group_id), request, LeaveGroupResponse)
+        failure = problem(answer.error_code, None, about=group_id)
+        if failure is not None:
+            raise failure
+        return {
+            each.group_instance_id or each.member_id: problem(each.error_code, None, about=group_id)
+            for each in answer.members
         }
 
     async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, ApiError | None]:

@@ -7,7 +7,6 @@ decoded before somebody wants it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.client.consumer_settings import ConsumerSettings
@@ -17,7 +16,7 @@ from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
 from barnabas.wire.columns import to_arrow
-from barnabas.wire.records import OFFSET_MAX, Record, decode_batch
+from barnabas.wire.records import OFFSET_MAX, decode_batch, decode_placed
 from barnabas.world.disk import Buffer
 
 if TYPE_CHECKING:
@@ -39,7 +38,9 @@ class Chunk:
         self.size_bytes = len(buffer)
         self.next_offset = NO_OFFSET  # behind its last batch
 
-    def next(self, partition: TopicPartition, settings: ConsumerSettings) -> tuple[BatchHeader, list[Record]] | None:
+    def next(
+        self, partition: TopicPartition, settings: ConsumerSettings
+    ) -> tuple[BatchHeader, list[ConsumerRecord]] | None:
         """The next batch with the records that may be seen; None at the end of the chunk."""
         found = next(self._batches, None)
         if found is None:
@@ -48,7 +49,14 @@ class Chunk:
         if settings.check_crcs and not crc_matches(self._buffer, position, header):
             raise CorruptBatch(f"{partition}: the batch at offset {header.base_offset} fails its checksum")
         if self._visibility.shows(header):
-            return header, decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes)
+            return header, decode_placed(
+                self._buffer,
+                position,
+                header,
+                ConsumerRecord,
+                partition,
+                size_bytes_max=settings.decompressed_max_bytes,
+            )
         if header.is_control:
             for record in decode_batch(self._buffer, position, size_bytes_max=settings.decompressed_max_bytes):
                 self._visibility.marker(header, record)
@@ -100,6 +108,7 @@ class Cursor:
         "_next_offset",
         "_ready",
         "_settings",
+        "_taken",
         "end_offset",
         "error",
         "fetch_offset",
@@ -127,7 +136,8 @@ class Cursor:
         self.seeks = 0  # an answer to a fetch from before the last seek is thrown away
         self._settings = settings
         self._chunks: deque[Chunk] = deque()
-        self._ready: Iterator[Record] | None = None
+        self._ready: list[ConsumerRecord] | None = None  # the batch that is being handed out
+        self._taken = 0  # how many of them were
         self._next_offset = NO_OFFSET  # behind the batch that is being handed out
 
     def seek(self, offset: int) -> None:
@@ -161,23 +171,24 @@ class Cursor:
     def take(self, count_max: int) -> list[ConsumerRecord]:
         """Records in order, as far as they are here; the position moves behind them."""
         taken: list[ConsumerRecord] = []
-        topic, partition = self.partition
-        while len(taken) < count_max and not self.is_at_end:
-            if self._ready is not None:
-                for record in self._ready:
-                    if self.end_offset is not None and record.offset >= self.end_offset:
-                        self.position = self.end_offset
-                        return taken
-                    self.position = record.offset + 1
-                    taken.append(ConsumerRecord(topic, partition, *record))
-                    if len(taken) == count_max:
-                        return taken
-                # Compaction may have removed the batch's last records; their offsets are behind us all the same.
-                self._ready = None
-                self.position = max(self.position, self._next_offset)
+        while len(taken) < count_max and not self.is_at_end and (self._ready is not None or self._advance()):
+            ready = self._ready
+            assert ready is not None
+            end = self._taken + count_max - len(taken)
+            if end < len(ready):
+                taken += ready[self._taken : end]
+                self._taken = end
+                self.position = taken[-1].offset + 1
                 continue
-            if not self._advance():
-                break
+            taken = ready if not taken and not self._taken else taken + ready[self._taken :]
+            # Compaction may have removed the batch's last records; their offsets are behind us all the same.
+            self.position = max(self.position, self._next_offset)
+            self._ready = None
+        end_offset = self.end_offset
+        if end_offset is not None and self.position > end_offset:
+            self.position = end_offset
+            while taken and taken[-1].offset >= end_offset:
+                taken.pop()
         return taken
 
     def take_columns(self, *, with_headers: bool) -> list[pyarrow.RecordBatch]:
@@ -224,7 +235,7 @@ class Cursor:
             start = self.position
             fresh = [record for record in records if record.offset >= start] if header.base_offset < start else records
             if fresh:
-                self._ready = iter(fresh)
+                self._ready, self._taken = fresh, 0
                 self._next_offset = header.next_offset
                 return True
             self.position = max(start, header.next_offset)

@@ -7,10 +7,8 @@ calls this on its hot path: validation, the log, recovery, followers and clients
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
-
-from crc32c import crc32c
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire.compression import Buffer, Codec
@@ -133,15 +131,27 @@ def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position = following
 
 
+def _first_crc32c(data: Buffer) -> int:
+    """With the first checksum its package is imported: it looks up its own version, and takes longer than we do."""
+    global _crc32c
+    from crc32c import crc32c
+
+    _crc32c = crc32c
+    return crc32c(data)
+
+
+_crc32c: Callable[[Buffer], int] = _first_crc32c
+
+
 def crc_of(buffer: Buffer, position: int, size_bytes: int) -> int:
-    return crc32c(memoryview(buffer)[position + CHECKED_FROM : position + size_bytes])
+    return _crc32c(memoryview(buffer)[position + CHECKED_FROM : position + size_bytes])
 
 
 def crc_matches(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + header[1] + LENGTH_OVERHEAD
     if end > len(buffer):
         return False
-    return crc32c(memoryview(buffer)[position + CHECKED_FROM : end]) == header[4]
+    return _crc32c(memoryview(buffer)[position + CHECKED_FROM : end]) == header[4]
 
 
 def assign(buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:

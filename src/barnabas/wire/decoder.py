@@ -188,7 +188,7 @@ class _DecoderWriter:
             case Array(element=element):
                 self.array(element, field, place, nullable)
             case Nested(target=cls):
-                self.nested(cls, place, nullable)
+                self.nested(cls, place, nullable, is_tagged=field.is_tagged(self.version))
 
     def fixed(self, fixed: Fixed, place: str) -> None:
         if fixed is UUID:
@@ -269,7 +269,7 @@ class _DecoderWriter:
                     self.flush()
             source.line(f"{values}.append({value})")
 
-    def nested(self, cls: Any, place: str, nullable: bool) -> None:
+    def nested(self, cls: Any, place: str, nullable: bool, *, is_tagged: bool) -> None:
         source, value = self.source, self.source.name("e")
         if not nullable:
             self.flush()
@@ -279,7 +279,8 @@ class _DecoderWriter:
         presence = source.name("n")
         self.run("b", presence)
         self.flush()
-        with source.block(f"if {presence} >= 0:"):
+        # A byte says whether it is there: with a tag 1 or 0, without one 1 or -1.
+        with source.block(f"if {presence} {'>' if is_tagged else '>='} 0:"):
             self.struct(cls, value)
             source.line(f"{place} = {value}")
         with source.block("else:"):

@@ -107,6 +107,7 @@ class _EncoderWriter:
             case Nested(target=cls):
                 shared = self.source.constant(default, "D")
                 inner = " and ".join(f"({self.is_default(each, f'{place}.{each.name}')})" for each in cls.fields)
+                inner = f"{place} is not None and {inner}" if field.nullable else inner
                 return f"{place} is {shared} or {inner}"
             case _:
                 return f"{place} == {self.source.constant(default)}"
@@ -192,7 +193,7 @@ class _EncoderWriter:
             case Array(element=element):
                 self.array(element, place, nullable)
             case Nested(target=cls):
-                self.nested(cls, place, nullable)
+                self.nested(cls, place, nullable, is_tagged=field.is_tagged(self.version))
 
     def sized(self, place: str, nullable: bool, *, code: str, content: str, writer: str) -> None:
         source, data, length = self.source, self.source.name("b"), self.source.name("n")
@@ -254,7 +255,7 @@ class _EncoderWriter:
                     self.field(Field(element, None), value)
             self.flush()
 
-    def nested(self, cls: Any, place: str, nullable: bool) -> None:
+    def nested(self, cls: Any, place: str, nullable: bool, *, is_tagged: bool) -> None:
         source, value = self.source, self.source.name("e")
         source.line(f"{value} = {place}")
         if not nullable:
@@ -262,7 +263,7 @@ class _EncoderWriter:
             return
         self.flush()
         with source.block(f"if {value} is None:"):
-            source.line(f"{self.out}.append(255)")
+            source.line(f"{self.out}.append({0 if is_tagged else 255})")
         with source.block("else:"):
             source.line(f"{self.out}.append(1)")
             self.struct(cls, value)

@@ -1,24 +1,33 @@
 # How the compiled record codec makes a record: what it needs of C and cannot say in Python.
 
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 
 # Cython's own declaration of this function takes any object where C wants a type, which newer compilers refuse.
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type kind, Py_ssize_t item_count)
 
 
-cdef inline object new_record(type kind, object offset, object timestamp, object key, object value, object headers):
+cdef inline object new_record(
+    type kind, tuple place, object offset, object timestamp, object key, object value, object headers
+):
     # A named tuple is a tuple with another type: filled in place, it costs no constructor and no plain tuple first.
-    cdef object record = PyType_GenericAlloc(kind, 5)
+    cdef Py_ssize_t first = PyTuple_GET_SIZE(place)
+    cdef object record = PyType_GenericAlloc(kind, first + 5)
+    cdef Py_ssize_t index
+    cdef object part
+    for index in range(first):
+        part = <object>PyTuple_GET_ITEM(place, index)
+        Py_INCREF(part)
+        PyTuple_SET_ITEM(record, index, part)
     Py_INCREF(offset)
-    PyTuple_SET_ITEM(record, 0, offset)
+    PyTuple_SET_ITEM(record, first, offset)
     Py_INCREF(timestamp)
-    PyTuple_SET_ITEM(record, 1, timestamp)
+    PyTuple_SET_ITEM(record, first + 1, timestamp)
     Py_INCREF(key)
-    PyTuple_SET_ITEM(record, 2, key)
+    PyTuple_SET_ITEM(record, first + 2, key)
     Py_INCREF(value)
-    PyTuple_SET_ITEM(record, 3, value)
+    PyTuple_SET_ITEM(record, first + 3, value)
     Py_INCREF(headers)
-    PyTuple_SET_ITEM(record, 4, headers)
+    PyTuple_SET_ITEM(record, first + 4, headers)
     return record

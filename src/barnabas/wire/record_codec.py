@@ -8,6 +8,7 @@ Headers of batches, codecs and checksums live elsewhere; only :mod:`barnabas.wir
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 from barnabas.model.errors import CorruptBatch
@@ -27,6 +28,7 @@ RECORD_BYTES_MIN = 7  # length, attributes, timestamp, offset, key, value, heade
 KEYLESS_MAX = 1000
 INT64_MAX = (1 << 63) - 1
 MICROSECONDS_MAX = INT64_MAX // 1000
+_NO_SPOTS = array("i")
 
 
 @cython.cfunc
@@ -212,8 +214,8 @@ def check(
 
 @cython.locals(delta=cython.longlong, offset=cython.longlong, key=cython.Py_ssize_t, key_size=cython.Py_ssize_t)
 @cython.locals(value=cython.Py_ssize_t, value_size=cython.Py_ssize_t)
-def decode(payload: Any, header: Any, record_type: type) -> list[Any]:
-    """The records as ``record_type``, a named tuple of offset, timestamp, key, value and headers."""
+def decode(payload: Any, header: Any, record_type: type, place: tuple[Any, ...] = ()) -> list[Any]:
+    """The records as ``record_type``, a named tuple of ``place``, offset, timestamp, key, value and headers."""
     data: cython.p_const_uchar
     record_count: cython.Py_ssize_t = header.record_count
     end: cython.Py_ssize_t = _sane_size(payload, record_count)
@@ -242,9 +244,11 @@ def decode(payload: Any, header: Any, record_type: type) -> list[Any]:
         value_bytes = None if value_size < 0 else data[value : value + value_size]
         pairs = () if header_count == 0 else _header_pairs(data, headers, header_count, end)
         if cython.compiled:
-            record = new_record(record_type, base_offset + offset, timestamp, key_bytes, value_bytes, pairs)
+            record = new_record(record_type, place, base_offset + offset, timestamp, key_bytes, value_bytes, pairs)
         else:
-            record = tuple.__new__(record_type, (base_offset + offset, timestamp, key_bytes, value_bytes, pairs))
+            record = tuple.__new__(
+                record_type, (*place, base_offset + offset, timestamp, key_bytes, value_bytes, pairs)
+            )
         records.append(record)
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")
@@ -298,9 +302,11 @@ def fill(
     end_offset: cython.longlong,
     columns: tuple[Any, Any, BytesColumn, BytesColumn],
     row: cython.Py_ssize_t,
+    spots: Any = None,
 ) -> int:
     """Decodes from ``first_offset`` up to ``end_offset`` into columns (int64 offsets, int64 timestamps in microseconds,
-    keys, values) from ``row`` on; returns the row after the last."""
+    keys, values) from ``row`` on; returns the row after the last. ``spots`` gets where the headers of a row are and how
+    many, for ``record_headers``."""
     data: cython.p_const_uchar
     record_count: cython.Py_ssize_t = header.record_count
     end: cython.Py_ssize_t = _sane_size(payload, record_count)
@@ -313,7 +319,10 @@ def fill(
     timestamps: cython.longlong[::1] = columns[1]
     keys: BytesColumn = columns[2]
     values: BytesColumn = columns[3]
-    if row < 0 or row + record_count > min(len(offsets), len(timestamps)):
+    has_spots: cython.bint = spots is not None
+    places: cython.int[::1] = spots if has_spots else _NO_SPOTS
+    rows_max: cython.Py_ssize_t = min(len(offsets), len(timestamps))
+    if row < 0 or row + record_count > (min(rows_max, len(places) // 2) if has_spots else rows_max):
         raise ValueError("the columns have too few rows")
     base_offset: cython.longlong = header.base_offset
     # With append time the deltas lie in the batch still, but mean nothing.
@@ -323,7 +332,7 @@ def fill(
     position: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(record_count):
-        position, delta, offset, key, key_size, value, value_size, _, _ = _record(data, position, end)
+        position, delta, offset, key, key_size, value, value_size, headers, header_count = _record(data, position, end)
         if uses_append_time:
             delta = 0
         if position < 0 or delta < delta_min or delta > delta_max:
@@ -334,6 +343,9 @@ def fill(
             timestamps[row] = 1000 * (base_timestamp + delta)
             keys.put(row, data, key, key_size)
             values.put(row, data, value, value_size)
+            if has_spots:
+                places[2 * row] = headers
+                places[2 * row + 1] = header_count
             row += 1
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")

@@ -256,13 +256,14 @@ class _Column:
 
 
 def encode_columns(
-    timestamps: Any, keys: Any, values: Any, reserved_bytes: cython.Py_ssize_t
+    timestamps: Any, keys: Any, values: Any, reserved_bytes: cython.Py_ssize_t, headers: Any = None
 ) -> tuple[bytearray, int, int]:
     """The same from columns of equal length, at least one row: ``timestamps`` is a view of int64, keys and values are
     as Arrow keeps them: (a view of int32 with an entry more than rows, the bytes, validity bits or None, the index of
-    the first bit)."""
+    the first bit). So are ``headers``, each row of which is what ``record_headers.encode`` made."""
     if not cython.compiled:
-        rows = zip(timestamps, _cells(*keys), _cells(*values), repeat(()), strict=False)
+        tails = repeat(()) if headers is None else _cells(*headers)
+        rows = zip(timestamps, _cells(*keys), _cells(*values), tails, strict=False)
         return _join(list(rows), reserved_bytes)
     times: cython.const_longlong[::1] = timestamps
     key: _Column = _Column(*keys)
@@ -270,10 +271,16 @@ def encode_columns(
     row_count: cython.Py_ssize_t = times.shape[0]
     if key.row_count != row_count or value.row_count != row_count:
         raise ValueError("the columns are not equally long")
+    has_headers: cython.bint = headers is not None
+    tail: _Column = _Column(*headers) if has_headers else key
+    if tail.row_count != row_count:
+        raise ValueError("the columns are not equally long")
+    tail_size: cython.Py_ssize_t = 1
     row: cython.Py_ssize_t
     # Nothing is longer than its column, and 41 bytes hold all of a record that is neither key nor value.
     buffer = bytearray()
-    PyByteArray_Resize(buffer, reserved_bytes + 41 * row_count + _extent(key) + _extent(value))
+    room: cython.Py_ssize_t = _extent(key) + _extent(value) + (_extent(tail) if has_headers else 0)
+    PyByteArray_Resize(buffer, reserved_bytes + 41 * row_count + room)
     out: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
     memset(out, 0, reserved_bytes)
     position: cython.Py_ssize_t = reserved_bytes
@@ -286,7 +293,11 @@ def encode_columns(
             largest = timestamp
         key_size: cython.Py_ssize_t = key.size_of(row)
         value_size: cython.Py_ssize_t = value.size_of(row)
-        position = _put(out, position, _body_size(timestamp - base, row, key_size, value_size) + 1)
+        if has_headers:
+            tail_size = tail.size_of(row)
+            if tail_size < 1:
+                raise ValueError(f"row {row} has no headers, not even their number")
+        position = _put(out, position, _body_size(timestamp - base, row, key_size, value_size) + tail_size)
         position = _put_body(
             out,
             position,
@@ -297,8 +308,11 @@ def encode_columns(
             cython.address(value.data[value.bounds[row]]),
             value_size,
         )
-        out[position] = 0
-        position += 1
+        if has_headers:
+            memcpy(out + position, cython.address(tail.data[tail.bounds[row]]), tail_size)
+        else:
+            out[position] = 0
+        position += tail_size
     PyByteArray_Resize(buffer, position)
     return buffer, base, largest
 
@@ -342,7 +356,7 @@ def _join(records: Any, reserved_bytes: int) -> tuple[bytearray, int, int]:
                 key or b"",
                 small[value_size] if value_size < SMALL_VARINTS else _varint(value_size),
                 value or b"",
-                _join_headers(headers) if headers else b"\x00",
+                headers if type(headers) is bytes else _join_headers(headers) if headers else b"\x00",
             )
         )
         size = len(body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypedDict, Unpack
+from typing import Final, NamedTuple, TypedDict, TypeVar, Unpack
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire import batch, record_codec, record_encoder
@@ -18,6 +18,7 @@ from barnabas.wire.compression import Buffer, Codec, compress, decompress
 
 COMPILED: Final[bool] = record_codec.COMPILED
 
+P = TypeVar("P", bound=tuple[object, ...])
 Header = tuple[str, bytes | None]
 # What a producer knows of a record before it has an offset: timestamp, key, value, headers.
 Unplaced = tuple[int, bytes | None, bytes | None, Iterable[Header]]
@@ -72,6 +73,19 @@ def decode_batch(buffer: Buffer, position: int = 0, *, size_bytes_max: int = REC
     return _decode(buffer, position, batch.read_header(buffer, position), size_bytes_max)
 
 
+def decode_placed(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    record_type: type[P],
+    place: tuple[str, int],
+    *,
+    size_bytes_max: int = RECORDS_BYTES_MAX,
+) -> list[P]:
+    """The same as ``record_type``, a named tuple that has topic and partition before what a :class:`Record` has."""
+    return _decode(buffer, position, header, size_bytes_max, record_type, place)  # type: ignore[return-value]
+
+
 def decode_all(buffer: Buffer, *, size_bytes_max: int = RECORDS_BYTES_MAX) -> list[Record]:
     """The records of all complete batches, control batches included."""
     records: list[Record] = []
@@ -80,7 +94,14 @@ def decode_all(buffer: Buffer, *, size_bytes_max: int = RECORDS_BYTES_MAX) -> li
     return records
 
 
-def _decode(buffer: Buffer, position: int, header: BatchHeader, size_bytes_max: int) -> list[Record]:
+def _decode(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    size_bytes_max: int,
+    record_type: type = Record,
+    place: tuple[str, int] | tuple[()] = (),
+) -> list[Record]:
     payload = payload_of(buffer, position, header, size_bytes_max=size_bytes_max)
     if not 0 <= header.base_offset <= OFFSET_MAX - LENGTH_MAX:
         raise CorruptBatch(f"a batch cannot begin at offset {header.base_offset}")
@@ -88,7 +109,7 @@ def _decode(buffer: Buffer, position: int, header: BatchHeader, size_bytes_max: 
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        records: list[Record] = record_codec.decode(payload, header, Record)
+        records: list[Record] = record_codec.decode(payload, header, record_type, tuple(place))
         return records
     finally:
         if was_enabled:

@@ -231,13 +231,23 @@ def struct(target: type[T], *, nullable: Literal[False] = ..., **options: Unpack
 
 
 @overload
-def struct(target: type[T], *, nullable: Literal[True], **options: Unpack[Nullability]) -> T | None: ...
+def struct(
+    target: type[T], *, nullable: Literal[True], is_null_by_default: bool = ..., **options: Unpack[Nullability]
+) -> T | None: ...
 
 
 @overload
-def struct(target: str, *, nullable: bool = ..., **options: Unpack[Nullability]) -> Any: ...
+def struct(
+    target: str, *, nullable: bool = ..., is_null_by_default: bool = ..., **options: Unpack[Nullability]
+) -> Any: ...
 
 
-def struct(target: type[T] | str, *, nullable: bool = False, **options: Unpack[Nullability]) -> Any:
-    """Another struct. A nullable one is null by default, any other a shared default that cannot be changed."""
-    return Field(Nested(target), None if nullable else SHARED_DEFAULT, nullable=nullable, **options)
+def struct(
+    target: type[T] | str, *, nullable: bool = False, is_null_by_default: bool = True, **options: Unpack[Nullability]
+) -> Any:
+    """Another struct. A nullable one is null by default, any other a shared default that cannot be changed.
+
+    Where Kafka's own code reads an absent tag as an empty struct, a null one has to be written down.
+    """
+    is_null = nullable and is_null_by_default
+    return Field(Nested(target), None if is_null else SHARED_DEFAULT, nullable=nullable, **options)

@@ -202,9 +202,28 @@ def test_columns_that_do_not_fit_together_are_refused() -> None:
 
 def test_a_missing_pyarrow_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    columns._arrow.cache_clear()
+    columns.arrow.cache_clear()
     try:
         with pytest.raises(ImportError, match="pip install"):
             columns.to_arrow(b"", topic="t", partition=0)
     finally:
-        columns._arrow.cache_clear()
+        columns.arrow.cache_clear()
+
+
+def test_bad_bytes_in_the_name_of_a_header_are_replaced_as_in_java() -> None:
+    sealed = records.encode_batch([(0, None, b"v", (("ab", b"1"), ("cd", b"2"))), (0, None, b"v", (("é", None),))])
+    at = bytes(sealed).index(b"ab")
+    sealed[at : at + 2] = b"\xc3\xa9"[:1] + b"b"
+    batch.seal(sealed, 0)
+    found = columns.to_arrow(sealed, topic="t", partition=0, with_headers=True)
+    found.validate(full=True)
+    assert found["headers"].to_pylist() == [
+        [{"key": "\ufffdb", "value": b"1"}, {"key": "cd", "value": b"2"}],
+        [{"key": "é", "value": None}],
+    ]
+
+
+def test_a_header_without_a_name_cannot_be_sent() -> None:
+    headers = pa.array([[{"key": None, "value": b"x"}]], columns.headers_type())
+    with pytest.raises(ValueError, match="needs a name"):
+        columns.encode_columns(pa.array([b"v"]), timestamp=0, headers=headers)

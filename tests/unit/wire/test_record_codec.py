@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from barnabas.model.errors import CorruptBatch
-from barnabas.wire import batch, record_codec, record_encoder, records
+from barnabas.wire import batch, record_codec, record_encoder, record_headers, records
 from barnabas.wire.batch import BatchHeader
 from barnabas.wire.compression import Codec
 from barnabas.wire.records import Record
@@ -36,8 +36,10 @@ def interpreted(name: str) -> ModuleType:
     return module
 
 
-INTERPRETED = SimpleNamespace(codec=interpreted("record_codec"), encoder=interpreted("record_encoder"))
-COMPILED = SimpleNamespace(codec=record_codec, encoder=record_encoder)
+INTERPRETED = SimpleNamespace(
+    codec=interpreted("record_codec"), encoder=interpreted("record_encoder"), headers=interpreted("record_headers")
+)
+COMPILED = SimpleNamespace(codec=record_codec, encoder=record_encoder, headers=record_headers)
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
@@ -439,3 +441,61 @@ def test_the_source_runs_where_cython_is_not_installed(monkeypatch: pytest.Monke
     assert not alone.encoder.COMPILED
     plain, _, _ = alone.encoder.encode([record[1:] for record in SAMPLE], 0)
     assert decode(alone, bytes(plain), 4, base_offset=50, base_timestamp=1_000) == SAMPLE
+
+
+def header_columns(rows: int, count: int, size: int) -> tuple[Any, ...]:
+    """Room for so many rows and headers, with all bits set."""
+    bounds = [memoryview(bytearray(4 * (number + 1))).cast("i") for number in (rows, count, count)]
+    bits = [bytearray(b"\xff") * ((number + 7) // 8) for number in (rows, count)]
+    names, values = bytearray(size), bytearray(size)
+    return bounds[0], bits[0], bounds[1], names, bounds[2], values, bits[1]
+
+
+def test_headers_become_columns_and_come_back(twin: Any) -> None:
+    payload = b"\x02a\x04xy\x02b\x01" + b"\x04cd\x00"
+    spots = memoryview(bytearray(4 * 6)).cast("i")
+    spots[0], spots[1], spots[4], spots[5] = 0, 2, 8, 1
+    assert twin.headers.count(spots, 3) == 3
+    columns = header_columns(3, 3, len(payload))
+    assert twin.headers.fill(payload, spots, 0, 3, columns, 0) == 3
+    lists, list_bits, name_bounds, names, value_bounds, values, value_bits = columns
+    assert (list(lists), list_bits[0] & 7) == ([0, 2, 2, 3], 0b101)
+    assert (list(name_bounds), bytes(names[:4])) == ([0, 1, 2, 4], b"abcd")
+    assert (list(value_bounds), bytes(values[:2]), value_bits[0] & 7) == ([0, 2, 2, 2], b"xy", 0b101)
+    out, ends = bytearray(100), memoryview(bytearray(16)).cast("i")
+    size = twin.headers.encode(
+        lists, (list_bits, 0), (name_bounds, names, None, 0), (value_bounds, values, value_bits, 0), out, ends
+    )
+    assert bytes(out[:size]) == b"\x04" + payload[:8] + b"\x00" + b"\x02" + payload[8:]
+    assert list(ends) == [0, 9, 10, size]
+
+
+@pytest.mark.parametrize(
+    ("payload", "position", "count"),
+    [
+        (b"", 0, 1),
+        (b"\x02a", 0, 1),
+        (b"\x01", 0, 1),
+        (b"\x7ea\x00", 0, 1),
+        (b"\x02a\x7e", 0, 1),
+        (b"\x02a\x03", 0, 1),
+        (b"\x02a\x00", 0, 2),
+        (b"\x02a\x00", -1, 1),
+        (b"\x02a\x00", 99, 1),
+        (b"\x02a\x00", 0, -1),
+        (b"\x02a\x00", 0, 99),
+        (b"\xff\xff\xff\xff\xff\xff", 0, 1),
+    ],
+)
+def test_headers_that_lie_are_refused(twin: Any, payload: bytes, position: int, count: int) -> None:
+    spots = memoryview(bytearray(8)).cast("i")
+    spots[0], spots[1] = position, count
+    with pytest.raises(CorruptBatch):
+        twin.headers.fill(payload, spots, 0, 1, header_columns(1, 2, len(payload)), 0)
+
+
+def test_records_carry_their_place_if_told_to(twin: Any) -> None:
+    sealed = records.encode_batch([(5, b"k", b"v", (("h", None),))], base_offset=7)
+    header = batch.read_header(sealed)
+    (found,) = twin.codec.decode(memoryview(sealed)[batch.HEADER_BYTES :], header, tuple, ("orders", 3))
+    assert found == ("orders", 3, 7, 5, b"k", b"v", (("h", None),))

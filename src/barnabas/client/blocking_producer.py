@@ -1,0 +1,101 @@
+"""The producer without async: the same names and arguments, each call waits for its answer.
+
+Records cross over to the loop's thread many at a time. Users import it from ``blocking.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from barnabas.client import producer
+from barnabas.client.batch import Headers, RecordMetadata
+from barnabas.client.blocking_loop import LoopThread
+from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
+from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.serdes.serde import K, Serde, V
+from barnabas.client.transactions import OpenTransaction
+from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class Producer(Generic[K, V]):
+    """As :class:`barnabas.client.producer.Producer`, waiting."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        **more: Any,
+    ) -> None:
+        self._thread = LoopThread()
+        self._inner: producer.Producer[K, V] = self._thread.call(
+            lambda: producer.Producer(settings, key=key, value=value, **more)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(flush=kind is None)
+
+    def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | Mapping[str, bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        return self._thread.run(
+            self._inner.send(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
+        )
+
+    def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
+        """Send pairs of key and value, and wait for all of them."""
+        pairs = list(records)
+
+        async def work() -> list[RecordMetadata]:
+            deliveries = [await self._inner.send_soon(topic, value, key=key) for key, value in pairs]
+            return [await delivery for delivery in deliveries]
+
+        return self._thread.run(work())
+
+    def send_arrow(self, table: pyarrow.Table | pyarrow.RecordBatch, topic: str | None = None) -> int:
+        return self._thread.run(self._inner.send_arrow(table, topic))
+
+    def flush(self) -> None:
+        self._thread.run(self._inner.flush())
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        manager = self._inner.transaction()
+        self._thread.run(manager.__aenter__())
+        try:
+            yield self
+        except BaseException as error:
+            self._thread.run(manager.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._thread.run(manager.__aexit__(None, None, None))
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata) -> None:
+        self._thread.run(self._inner.send_offsets(offsets, group))
+
+    def hand_over(self) -> OpenTransaction:
+        return self._thread.run(self._inner.hand_over())
+
+    def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
+        self._thread.run(self._inner.end_transaction(transaction, commit=commit))
+
+    def close(self, *, flush: bool = True) -> None:
+        try:
+            self._thread.run(self._inner.close(flush=flush))
+        finally:
+            self._thread.stop()
