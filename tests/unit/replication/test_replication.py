@@ -61,14 +61,14 @@ def test_a_dead_follower_leaves_the_isr_after_the_lag_time_and_not_before() -> N
         leader = trio.leader()
         offset = trio.append(leader, b"two")
         await trio.settled(LAG_MS - 1000)
-        assert trio.state.isr == (1, 2, 3)
+        assert trio.isr == [1, 2, 3]
         assert leader.log.high_watermark == offset, "the follower that is away still counts"
         await trio.settled(LAG_MS)
-        assert trio.state.isr == (1, 2)
+        assert trio.isr == [1, 2]
         assert leader.log.high_watermark == offset + 1
         trio.heal()
         await trio.settled(5000)
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
         assert content(trio.brokers[3].partition) == content(leader)
 
     play(scene)
@@ -79,7 +79,7 @@ def test_an_idle_follower_stays_in_sync_for_ever() -> None:
         await leader_acknowledges(trio, b"one")
         trio.isolate(3)
         await trio.settled(10 * LAG_MS)
-        assert trio.state.isr == (1, 2, 3), "it has everything, so it lags behind nothing"
+        assert trio.isr == [1, 2, 3], "it has everything, so it lags behind nothing"
 
     play(scene)
 
@@ -93,7 +93,7 @@ def test_below_the_minimum_nothing_is_accepted_and_the_high_watermark_stays() ->
         leader = trio.leader()
         late = trio.append(leader, b"late")
         await trio.settled(3 * LAG_MS)
-        assert trio.state.isr == (1,)
+        assert trio.isr == [1]
         with pytest.raises(ApiError) as refused:
             trio.append(leader, b"refused")
         assert refused.value.error is errors.NOT_ENOUGH_REPLICAS
@@ -102,7 +102,7 @@ def test_below_the_minimum_nothing_is_accepted_and_the_high_watermark_stays() ->
         assert leader.log.high_watermark == late, "what only the leader has is not committed (KIP-966)"
         trio.heal()
         await trio.settled(5000)
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
         assert leader.log.high_watermark == leader.log.end_offset
 
     play(scene)
@@ -123,7 +123,7 @@ def test_a_deposed_leader_gives_up_its_waiters_and_cuts_what_was_not_committed()
         await trio.settled(5000)
         assert content(trio.brokers[1].partition) == content(trio.leader())
         assert [epoch for _, epoch, _ in content(trio.leader())] == [0, 1]
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
 
     play(scene)
 
@@ -149,7 +149,7 @@ def test_histories_that_parted_more_than_once_are_cut_step_by_step() -> None:
         trio.change(leader=3, isr=[3])
         await trio.settled(5000)
         assert len({tuple(content(broker.partition)) for broker in trio.brokers.values()}) == 1
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
 
     play(scene, min_insync_replicas=1)
 
@@ -169,7 +169,7 @@ def test_a_follower_that_is_far_behind_starts_where_the_leader_starts() -> None:
         await trio.settled(5000)
         follower = trio.brokers[3].partition
         assert (follower.log.log_start_offset, follower.log.end_offset) == (15, 21)
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
 
     play(scene)
 
@@ -200,7 +200,7 @@ def test_a_follower_that_crashed_must_catch_up_in_its_new_epoch() -> None:
         trio.register(follower)
         await follower.start()
         await trio.settled(5000)
-        assert sorted(trio.state.isr) == [1, 2, 3]
+        assert trio.isr == [1, 2, 3]
         assert content(follower.partition) == content(trio.leader())
 
     play(scene)
@@ -241,9 +241,9 @@ def test_a_controller_that_is_away_for_a_while_is_asked_again() -> None:
         trio.isolate(3)
         trio.append(trio.leader(), b"one")
         await trio.settled(2 * LAG_MS)
-        assert trio.state.isr == (1, 2, 3)
+        assert trio.isr == [1, 2, 3]
         trio.is_controller_deaf = False
         await trio.settled(1000)
-        assert trio.state.isr == (1, 2)
+        assert trio.isr == [1, 2]
 
     play(scene)

@@ -270,6 +270,10 @@ class Trio:
     def state(self) -> PartitionImage:
         return self.image.topics.by_id[TOPIC_ID].partitions[0]
 
+    @property
+    def isr(self) -> list[int]:
+        return sorted(self.state.isr)
+
     def change(self, *, leader: int | None = None, isr: list[int] | None = None) -> None:
         record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
         if leader is not None:
