@@ -14,7 +14,7 @@ from barnabas.spark.errors import InvalidOption
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-QUERY_ID = "sql.streaming.queryId"
+from barnabas.spark.writers import QUERY_ID
 
 
 def each_batch(

@@ -90,10 +90,11 @@ class FirstBatch:
     is kept under its end, which is all that Spark remembers of it.
     """
 
-    def __init__(self, link: Link, group: str) -> None:
+    def __init__(self, link: Link, group: str, what: str) -> None:
+        """``what`` is read tells apart the sources of one group: each deletes what it has kept."""
         self._link = link
-        self._group = group
-        self._waiting = StoredOffsets(link, f"{group}.start")
+        self._group = f"{group}.{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+        self._waiting = StoredOffsets(link, f"{self._group}.start")
         self._begun: StoredOffsets | None = None
 
     def start(self, places: Iterable[TopicPartition]) -> Offsets:

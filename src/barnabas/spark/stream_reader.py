@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from barnabas.spark.errors import DataLost
+from barnabas.spark.errors import DataLost, InvalidOption
 from barnabas.spark.offsets import Offsets, from_json, limited, pending, split, to_json
 from barnabas.spark.plan import behind, loss_sentence, needs_earliest, plan
 from barnabas.spark.positions import Positions
@@ -58,7 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         places = positions.partitions()
         start = positions.resolve(options.start, places, is_start=True)
         if not options.start.is_fixed:
-            self._first = FirstBatch(positions.link, options.group)
+            self._first = FirstBatch(positions.link, options.group, options.what)
             kept = self._first.start(places)
             if kept:
                 start |= {place: min(offset, start[place]) for place, offset in kept.items()}
@@ -79,6 +79,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = from_json(start)
+        self._check(begin)
         self._is_done(begin)
         end = self._end(begin)
         self._latest = end
@@ -95,6 +96,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return to_json(self._latest) if self._latest else None
+
+    def _check(self, begin: Offsets) -> None:
+        """A checkpoint of another query would make this one skip and repeat."""
+        options = self._options
+        topics = set(options.topics or (place.topic for place in options.assigned))
+        others = sorted({place.topic for place in begin} - topics)
+        if options.pattern is None and others:
+            raise InvalidOption(
+                f"the checkpoint is of a query that reads {', '.join(others)}, and this one reads {options.what}: "
+                f"say another checkpointLocation"
+            )
 
     def _end(self, begin: Offsets) -> Offsets:
         """Where the partitions end; one that seems to end before where it was read to is given time."""
@@ -131,6 +143,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         options, positions = self._options, self._positions
         first, last = from_json(start), from_json(end)
+        self._check(first)
         if not positions.topic_ids:
             positions.partitions()
         if self._first is not None and first == self._initial:
