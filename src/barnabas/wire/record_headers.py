@@ -151,6 +151,32 @@ def _put(out: cython.uchar[::1], position: cython.Py_ssize_t, length: cython.lon
     return position + 1
 
 
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _put_cell(
+    target: cython.uchar[::1],
+    position: cython.Py_ssize_t,
+    bounds: cython.const_int[::1],
+    data: cython.const_uchar[::1],
+    index: cython.Py_ssize_t,
+    is_null: cython.bint,
+) -> cython.Py_ssize_t:
+    """A name or a value with its length before it; returns the position after it."""
+    start: cython.Py_ssize_t = bounds[index]
+    size: cython.Py_ssize_t = bounds[index + 1] - start
+    if start < 0 or size < 0 or start + size > len(data):
+        raise ValueError(f"header {index} lies outside of its column")
+    if is_null:
+        size = -1
+    if len(target) - position < size + VARINT_BYTES_MAX:
+        raise ValueError("there is no room for the headers")
+    position = _put(target, position, size)
+    if size > 0:
+        _copy(target, position, data, start, size)
+        position += size
+    return position
+
+
 def encode(lists: Any, list_bits: Any, names: Any, values: Any, out: Any, bounds: Any) -> int:
     """What follows the value of each record, one after the other, in ``out``; where each ends goes to ``bounds``.
 
@@ -171,27 +197,24 @@ def encode(lists: Any, list_bits: Any, names: Any, values: Any, out: Any, bounds
     value_first: cython.Py_ssize_t = values[3]
     target: cython.uchar[::1] = out
     ends: cython.int[::1] = bounds
-    count: cython.Py_ssize_t = min(len(name_bounds), len(value_bounds)) - 1
+    total: cython.Py_ssize_t = min(len(name_bounds), len(value_bounds)) - 1
     row_count: cython.Py_ssize_t = len(rows) - 1
-    if len(ends) <= row_count or row_count < 0 or count < 0:
+    if len(ends) <= row_count or row_count < 0 or total < 0:
         raise ValueError("the columns have too few rows")
     if has_list_bits and 8 * len(list_valid) < list_first + row_count:
         raise ValueError("the headers have fewer validity bits than rows")
-    if has_value_bits and 8 * len(value_valid) < value_first + count:
+    if has_value_bits and 8 * len(value_valid) < value_first + total:
         raise ValueError("the headers have fewer validity bits than values")
     position: cython.Py_ssize_t = 0
     row: cython.Py_ssize_t
     index: cython.Py_ssize_t
-    first: cython.Py_ssize_t
-    last: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    start: cython.Py_ssize_t
     bit: cython.Py_ssize_t
+    is_null: cython.bint
     ends[0] = 0
     for row in range(row_count):
-        first = rows[row]
-        last = rows[row + 1]
-        if first < 0 or last < first or last > count:
+        first: cython.Py_ssize_t = rows[row]
+        last: cython.Py_ssize_t = rows[row + 1]
+        if first < 0 or last < first or last > total:
             raise ValueError(f"the headers of row {row} lie outside of their column")
         bit = list_first + row
         if has_list_bits and not (list_valid[bit >> 3] >> (bit & 7)) & 1:
@@ -200,27 +223,9 @@ def encode(lists: Any, list_bits: Any, names: Any, values: Any, out: Any, bounds
             raise ValueError("there is no room for the headers")
         position = _put(target, position, last - first)
         for index in range(first, last):
-            start = name_bounds[index]
-            size = name_bounds[index + 1] - start
-            if start < 0 or size < 0 or start + size > len(name_data):
-                raise ValueError(f"the name of header {index} lies outside of its column")
-            if len(target) - position < size + VARINT_BYTES_MAX:
-                raise ValueError("there is no room for the headers")
-            position = _put(target, position, size)
-            _copy(target, position, name_data, start, size)
-            position += size
-            start = value_bounds[index]
-            size = value_bounds[index + 1] - start
-            if start < 0 or size < 0 or start + size > len(value_data):
-                raise ValueError(f"the value of header {index} lies outside of its column")
+            position = _put_cell(target, position, name_bounds, name_data, index, False)
             bit = value_first + index
-            if has_value_bits and not (value_valid[bit >> 3] >> (bit & 7)) & 1:
-                size = -1
-            if len(target) - position < size + VARINT_BYTES_MAX:
-                raise ValueError("there is no room for the headers")
-            position = _put(target, position, size)
-            if size > 0:
-                _copy(target, position, value_data, start, size)
-                position += size
+            is_null = has_value_bits and not (value_valid[bit >> 3] >> (bit & 7)) & 1
+            position = _put_cell(target, position, value_bounds, value_data, index, is_null)
         ends[row + 1] = position
     return position
