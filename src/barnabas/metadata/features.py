@@ -25,11 +25,12 @@ from barnabas.model.errors import INVALID_UPDATE_VERSION, ApiError
 from barnabas.wire.message import Message
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["SUPPORTED_FEATURES", "elr_safety_records", "update_features"]
+__all__ = ["SUPPORTED_FEATURES", "elr_safety_records", "lowered_features", "update_features"]
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
+OPTIONAL_FEATURES: Final = ("share.version", "streams.version")
 _DISABLED: Final = VersionRange(0, 0)
 
 
@@ -108,6 +109,20 @@ def _reason_not_supported(image: ClusterImage, facts: Facts, name: str, level: i
         if controller_id != facts.node_id and controller_id not in image.controllers:
             return f"controller {controller_id} has not registered, and may not support this feature"
     return None
+
+
+def lowered_features(image: ClusterImage, *, node_id: int) -> list[FeatureLevelRecord]:
+    """Records that switch off, in a cluster of this node alone, kinds of groups that another version had switched on.
+
+    Such as share groups in a directory that Apache Kafka wrote: topics, other groups and transactions do not need them.
+    """
+    if {*image.brokers, *image.controllers} - {node_id}:
+        return []
+    return [
+        FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES.get(name, _DISABLED).highest)
+        for name in OPTIONAL_FEATURES
+        if image.features.get(name, 0) > SUPPORTED_FEATURES.get(name, _DISABLED).highest
+    ]
 
 
 def elr_safety_records(configs: ConfigsImage, facts: Facts) -> Iterator[ConfigRecord]:

@@ -15,16 +15,20 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.decision import RECORDS_MAX, Decision
+from barnabas.metadata.features import lowered_features
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import ImageBuilder, MetadataChanges
 from barnabas.metadata.loader import ImageCallback, Loader, SnapshotRules, snapshot_records
 from barnabas.metadata.records import AbortTransactionRecord, encode_record
 from barnabas.model.errors import NOT_CONTROLLER, ApiError
+from barnabas.observe.log import logger
 from barnabas.raft.delivery import LeaderAndEpoch
 from barnabas.raft.leading import NotLeader
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.wire.message import Message
 from barnabas.world.clock import Clock
+
+log = logger("controller")
 
 R = TypeVar("R")
 NO_EPOCH: Final = -1
@@ -188,6 +192,9 @@ class QuorumController:
             records.append(AbortTransactionRecord(reason="Controller failover"))
         if (self._pending.transaction_base or self._pending).is_empty:
             records += self._bootstrap
+        for lowered in lowered_features(self._pending, node_id=self._node_id):
+            log.warning("feature is not known and is switched off", feature=lowered.name, level=lowered.feature_level)
+            records.append(lowered)
         if records:
             self._activation = asyncio.get_running_loop().create_task(
                 self._found(records, leader.epoch), name="controller-activation"
