@@ -72,7 +72,7 @@ class ConsumerGroupMemberMetadataValue(Message, versions=range(1), flexible=0):
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable=True)
     classic_member_metadata: ClassicMemberMetadata | None = struct(
-        ClassicMemberMetadata, nullable=True, tag=0, tagged_since=0
+        ClassicMemberMetadata, nullable=True, is_null_by_default=False, tag=0, tagged_since=0
     )
 
 
@@ -93,7 +93,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, versions=range(1), flex
     class TopicPartitions(Message):
         topic_id: Uuid = uuid()
         partitions: list[int] = array(int32)
-        assignment_epochs: list[int] | None = array(int32, nullable=True, default=None, tag=0, tagged_since=0)
+        assignment_epochs: list[int] | None = array(int32, nullable=True, tag=0, tagged_since=0)
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()

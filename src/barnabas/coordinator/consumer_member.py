@@ -118,7 +118,7 @@ class Member:
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
             classic=None
-            if classic is None
+            if classic is None or not classic.supported_protocols
             else ClassicMembership(
                 classic.session_timeout_ms,
                 tuple((protocol.name, bytes(protocol.metadata)) for protocol in classic.supported_protocols),

@@ -135,3 +135,13 @@ def test_partitions_without_epochs_of_their_own_have_the_members():
 
 def test_a_state_from_the_future_is_unknown():
     assert Member(member_id="m").with_current(current(state=9)).state is MemberState.UNKNOWN
+
+
+def test_a_member_as_a_kafka_broker_wrote_it() -> None:
+    """Not a classic member: Kafka says so by a tagged field that is null, and takes an absent one for a struct."""
+    content = bytes.fromhex("000000000872646b61666b610b2f3132372e302e302e310206706c61696e01000493e00001000100")
+    value = decode_value(MEMBER, content)
+    assert isinstance(value, ConsumerGroupMemberMetadataValue)
+    assert value.classic_member_metadata is None
+    assert value.subscribed_topic_names == ["plain"]
+    assert encode_value(MEMBER, value) == content
