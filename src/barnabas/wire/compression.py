@@ -203,14 +203,22 @@ def _unlz4(data: Buffer, size_bytes_max: int) -> bytes:
 
 
 @cache
-def _zstd_compressor(level: int) -> Any:
-    from zstandard import ZstdCompressor
-
-    return ZstdCompressor(level=level)
+def _idle_zstd_compressors(level: int) -> list[Any]:
+    """A compressor costs more to make than to use, and serves one thread at a time: whoever uses one takes it out."""
+    return []
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:
-    packed: bytes = _zstd_compressor(ZSTD_DEFAULT_LEVEL if level is None else level).compress(data)
+    from zstandard import ZstdCompressor
+
+    level = ZSTD_DEFAULT_LEVEL if level is None else level
+    idle = _idle_zstd_compressors(level)
+    try:
+        compressor = idle.pop()
+    except IndexError:
+        compressor = ZstdCompressor(level=level)
+    packed: bytes = compressor.compress(data)
+    idle.append(compressor)
     return packed
 
 

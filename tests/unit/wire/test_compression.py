@@ -6,6 +6,7 @@ import gzip
 import random
 import tracemalloc
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import cramjam
 import lz4.frame
@@ -216,3 +217,16 @@ def test_an_lz4_frame_may_state_its_size_but_not_lie_about_it() -> None:
 def test_there_is_no_fifth_codec() -> None:
     with pytest.raises(CorruptBatch, match="codec 5"):
         decompress(5, b"", size_bytes_max=MIB)
+
+
+def test_threads_may_compress_at_the_same_time() -> None:
+    # Clients and workers do; a zstd compressor that two threads share answers with an error or with garbage.
+    plain = b"barnabas " * 20_000
+
+    def work(_: int) -> bool:
+        return all(
+            decompress(Codec.ZSTD, compress(Codec.ZSTD, plain), size_bytes_max=1 << 20) == plain for _ in range(40)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
