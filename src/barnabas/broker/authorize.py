@@ -28,6 +28,21 @@ Check: TypeAlias = "Callable[[GuardedRequest, Any], Message | None]"
 KEYS_SINCE: Final = 4  # FindCoordinator
 BROKERS_SINCE: Final = 4  # AddPartitionsToTxn
 CONSUMER: Final = -1
+# What only nodes of the cluster ask each other.
+BETWEEN_NODES: Final = (
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.ENVELOPE,
+)
 NO_ACKS: Final = 0
 
 
@@ -271,6 +286,8 @@ TABLE: Final[dict[int, Check]] = {
     ApiKey.DELETE_GROUPS: _each(rows.DELETE_GROUPS),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: topics.alter_settings,
     ApiKey.OFFSET_DELETE: _offset_delete,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _cluster(Operation.DESCRIBE_CONFIGS),
+    ApiKey.ALTER_CLIENT_QUOTAS: _cluster(Operation.ALTER_CONFIGS),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _cluster(Operation.DESCRIBE),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _cluster(Operation.ALTER),
     ApiKey.DESCRIBE_QUORUM: _cluster(Operation.DESCRIBE),
@@ -283,4 +300,11 @@ TABLE: Final[dict[int, Check]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: _each(rows.CONSUMER_GROUP_DESCRIBE),
     ApiKey.LIST_CONFIG_RESOURCES: _cluster(Operation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.describe_partitions,
+    ApiKey.ELECT_LEADERS: _cluster(Operation.ALTER),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _cluster(Operation.ALTER),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _cluster(Operation.DESCRIBE),
+    ApiKey.UNREGISTER_BROKER: _cluster(Operation.ALTER),
+    ApiKey.ADD_RAFT_VOTER: _cluster(Operation.ALTER),
+    ApiKey.REMOVE_RAFT_VOTER: _cluster(Operation.ALTER),
+    **dict.fromkeys(BETWEEN_NODES, _cluster(Operation.CLUSTER_ACTION)),
 }

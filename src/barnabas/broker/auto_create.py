@@ -8,17 +8,27 @@ from typing import Final
 from barnabas.broker.controller_requests import create_topics
 from barnabas.broker.services import Services
 from barnabas.model import errors
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.observe.log import logger
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 
+log = logger("auto_create")
+
 BROKER_DEFAULT: Final = -1
+TIMEOUT_MS: Final = 5000
 ACCEPTABLE: Final = (errors.NONE.code, errors.TOPIC_ALREADY_EXISTS.code)
 _OFFSETS_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
 async def create_missing(broker: Services, names: list[str]) -> dict[str, errors.WireError]:
     """Make the topics; the answer has those that could not be made, and why, as Metadata says it."""
-    response = await create_topics(broker, CreateTopicsRequest(topics=[_topic(broker, name) for name in names]))
+    request = CreateTopicsRequest(topics=[_topic(broker, name) for name in names], timeout_ms=TIMEOUT_MS)
+    try:
+        response = await create_topics(broker, request)
+    except ApiError as error:
+        log.warning("topics could not be made", topics=",".join(names), reason=error)
+        return dict.fromkeys(names, errors.LEADER_NOT_AVAILABLE)  # the client asks again
     return {
         topic.name: _as_metadata_says(topic.error_code)
         for topic in response.topics

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from barnabas.broker.controller_link import raise_for_error
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BROKER_SETTINGS
-from barnabas.metadata import controller
 from barnabas.metadata.config_schema import ConfigSchema
 from barnabas.metadata.decision import Decision, Facts
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.ids import Uuid
-from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def facts(broker: Services) -> Facts:
         num_partitions=settings.num_partitions,
         default_replication_factor=settings.default_replication_factor,
         delete_topic_enable=settings.delete_topic_enable,
-        controller_ids=frozenset((broker.broker_id,)),
+        controller_ids=frozenset(broker.raft.voters.ids),
     )
 
 
@@ -54,11 +54,12 @@ def placement_seed(broker: Services) -> int:
 
 
 async def create_topics(broker: Services, message: CreateTopicsRequest) -> CreateTopicsResponse:
-    seed = placement_seed(broker)
-    return await submit(
-        broker,
-        lambda image, known: controller.create_topics(image, message, known, topic_ids=fresh_ids(broker), seed=seed),
-    )
+    """For this broker's own needs; wherever the controller is."""
+    response = await broker.controller_link.ask(message, timeout_ms=message.timeout_ms)
+    assert isinstance(response, CreateTopicsResponse)
+    if broker.controller.is_active:
+        await broker.replicas.caught_up(broker.controller.image.offset)
+    return response
 
 
 def fresh_ids(broker: Services) -> Iterator[Uuid]:
@@ -69,5 +70,7 @@ def fresh_ids(broker: Services) -> Iterator[Uuid]:
 async def allocate_producer_ids(broker: Services, broker_epoch: int) -> tuple[int, int]:
     """The first id of a fresh block, and how many it has."""
     request = AllocateProducerIdsRequest(broker_id=broker.broker_id, broker_epoch=broker_epoch)
-    response = await broker.controller.submit(lambda image: controller.allocate_producer_ids(image, request))
+    response = await broker.controller_link.ask(request)
+    assert isinstance(response, AllocateProducerIdsResponse)
+    raise_for_error(response)
     return response.producer_id_start, response.producer_id_len

@@ -1,20 +1,17 @@
 """After an election that may have lost records a partition is marked as recovering; its leader takes the mark off.
 
 The controller sets the mark with the election (KIP-966), this broker's logs are whole by the time they lead, so it
-answers every such mark with AlterPartition. The node starts it; here controller and broker share a process, so asking
-is a call.
+answers every such mark with AlterPartition, through the controller's link. The node starts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
-from barnabas.broker.controller_requests import facts
+from barnabas.broker.controller_link import raise_for_error
 from barnabas.broker.services import Services
-from barnabas.metadata.controller import alter_partition
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.partition_image import LeaderRecoveryState, TopicIdPartition
@@ -53,11 +50,10 @@ class LeaderRecovery:
 
     async def _report(self, image: ClusterImage, keys: Sequence[TopicIdPartition]) -> None:
         """What is refused because the partition has changed meanwhile comes back with the next picture."""
-        known = facts(self._broker)
         for start in range(0, len(keys), PARTITIONS_PER_REQUEST_MAX):
             request = self._request(image, keys[start : start + PARTITIONS_PER_REQUEST_MAX])
             try:
-                await self._broker.controller.submit(partial(alter_partition, request=request, facts=known))
+                raise_for_error(await self._broker.controller_link.ask(request))
             except ApiError as error:
                 log.warning("recovered leaders are not reported", partitions=len(keys), reason=error)
                 return

@@ -10,20 +10,23 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Final
 
-from barnabas.broker import lifecycle
 from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.chores import Chores
 from barnabas.broker.connection_settings import parse_overrides
-from barnabas.broker.controller_requests import allocate_producer_ids
+from barnabas.broker.controller_apis import ControllerApis
+from barnabas.broker.controller_link import ControllerLink
+from barnabas.broker.controller_requests import allocate_producer_ids, facts
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.health import pages
 from barnabas.broker.leader_recovery import LeaderRecovery
+from barnabas.broker.lifecycle import Lifecycle
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
 from barnabas.broker.producer_ids import ProducerIds
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.registration import broker_registration
+from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, announced
 from barnabas.broker.security_settings import ListenerSecurity, tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
@@ -33,6 +36,7 @@ from barnabas.broker.transactions import make_transaction_coordinator
 from barnabas.coordinator.cluster_markers import ClusterMarkers
 from barnabas.coordinator.markers import LocalMarkers
 from barnabas.http.server import HttpServer
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
@@ -118,12 +122,18 @@ class Node:
         cleanup.push_async_callback(self.services.groups.stop)
         cleanup.push_async_callback(self.services.transactions.stop)
         await self._bind(cleanup)
-        self._broker_epoch = await lifecycle.join(self.services, self.listeners)
+        self._lifecycle = self._make_lifecycle()
+        cleanup.push_async_callback(self._lifecycle.stop)
+        self._broker_epoch = await self._lifecycle.register()
         await self._follow_metadata(cleanup)
+        await self._lifecycle.unfence()
+        await replicas.caught_up(controller.image.offset)
         self._start_chores(cleanup)
         for listener in self.listeners:
             await listener.serve()
         await self._start_health(cleanup)
+        # The first to be stopped, while all else still works: others take over what this broker leads.
+        cleanup.push_async_callback(self._lifecycle.stop)
 
     # --- the parts ------------------------------------------------------------------------------------------------
 
@@ -175,6 +185,17 @@ class Node:
         self._raft.listener = controller
         cleanup.push_async_callback(self._raft.stop)
         cleanup.push_async_callback(controller.stop)
+        self._active = ActiveController(
+            controller,
+            lambda: facts(self.services),
+            clock=self.world.clock,
+            timers=self._timers,
+            session_timeout_ms=self.settings.cluster.session_timeout_ms,
+            idle_interval_ms=self.settings.cluster.idle_interval_ms,
+        )
+        cleanup.push_async_callback(self._active.stop)
+        self._controller_links = Links(client_id=f"controller-{self.settings.node_id}", chance=self.world.entropy.below)
+        cleanup.push_async_callback(self._controller_links.close)
         await self._raft.start()
         await controller.until_active()
         return controller
@@ -182,6 +203,12 @@ class Node:
     def _services(self, controller: QuorumController, replicas: Replicas) -> Services:
         producer_ids = ProducerIds(lambda: allocate_producer_ids(services, self._broker_epoch))
         markers = LocalMarkers(replicas, self.world.clock, self._append_to_offsets)
+        controller_apis = ControllerApis(
+            controller=controller,
+            active=self._active,
+            facts=lambda: facts(self.services),
+            entropy=self.world.entropy,
+        )
         services = Services(
             observed=self.observed,
             world=self.world,
@@ -193,6 +220,14 @@ class Node:
             cleaner=Cleaner(self.world, self._timers, self._store, settings=lambda: self.services.settings.cleaner),
             raft=self._raft,
             controller=controller,
+            controller_apis=controller_apis,
+            controller_link=ControllerLink(
+                node_id=self.settings.node_id,
+                leader=lambda: self._raft.leader,
+                local=controller_apis.answer_own,
+                links=self._controller_links,
+                chance=self.world.entropy.below,
+            ),
             replicas=replicas,
             fetch_sessions=FetchSessions(
                 self.world.clock,
@@ -214,9 +249,30 @@ class Node:
             markers=markers,
             broker_links=self._links,
             authorizer=self._authorizer(replicas),
-            served_versions=tuple((route.key, route.announced_from, route.versions[-1]) for route in ROUTES.values()),
+            served_versions=announced(ROUTES),
+            controller_versions=announced(CONTROLLER_ROUTES),
         )
         return services
+
+    def _make_lifecycle(self) -> Lifecycle:
+        settings, cluster = self.settings, self.settings.cluster
+        bound = {listener.name: (listener.host, listener.port) for listener in self.listeners}
+        incarnation_id = self.world.entropy.uuid()
+        return Lifecycle(
+            world=self.world,
+            timers=self._timers,
+            link=self.services.controller_link,
+            registration=lambda: broker_registration(
+                settings, self._store, bound, cluster_id=self.cluster_id, incarnation_id=incarnation_id
+            ),
+            metadata_offset=lambda: self.services.image.offset,
+            online_directories=lambda: self._store.directory_ids.values(),
+            heartbeat_interval_ms=cluster.heartbeat_interval_ms,
+            session_timeout_ms=cluster.session_timeout_ms,
+            registration_timeout_ms=cluster.registration_timeout_ms,
+            is_controlled=lambda: self.services.settings.cluster.has_controlled_shutdown,
+            on_failure=lambda error: self.failed.set(),
+        )
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:
         await self.services.groups.runtime.append_marker(index, batch, transaction_version=transaction_version)
@@ -322,6 +378,8 @@ class Node:
         log.error("directory is offline", directory=directory, reason=failure)
         if hasattr(self, "services"):
             self.services.replicas.directory_failed(directory)
+        if hasattr(self, "_lifecycle"):
+            self._lifecycle.hurry()
         if is_home:
             self.failed.set()  # no metadata log: better gone than half alive
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from barnabas.broker.authorizer import Authorizer
+from barnabas.broker.controller_apis import ControllerApis
+from barnabas.broker.controller_link import ControllerLink
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.observed import Observed
@@ -36,6 +38,8 @@ class Services:
     cleaner: Cleaner
     raft: RaftDriver
     controller: QuorumController
+    controller_apis: ControllerApis  # what nodes ask of the controller, if it is the active one
+    controller_link: ControllerLink  # the way to the active one
     replicas: Replicas
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
@@ -46,11 +50,15 @@ class Services:
     observed: Observed  # whoever has numbers to show adds a source to its metrics
     authorizer: Authorizer | None = None  # without one everybody may do everything
 
-    served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces
+    served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients
+    controller_versions: tuple[tuple[ApiKey, int, int], ...] = ()  # and on the controller's listeners
 
     @property
     def image(self) -> ClusterImage:
         return self.replicas.image
+
+    def is_for_controllers(self, connection: Connection) -> bool:
+        return self.settings.cluster.is_for_controllers(connection.listener_name)
 
     def endpoint_of(self, node_id: int, connection: Connection) -> tuple[str, int, str | None] | None:
         """Host, port and rack of a broker, under the listener that the client used; None if it has none there.

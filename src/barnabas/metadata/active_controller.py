@@ -36,7 +36,7 @@ class ActiveController:
     def __init__(
         self,
         controller: QuorumController,
-        facts: Facts,
+        facts: Callable[[], Facts],
         *,
         clock: Clock,
         timers: Timers,
@@ -71,7 +71,7 @@ class ActiveController:
                 and existing is not None
                 and self._sessions.is_valid(existing.id, existing.epoch, now_ms=self._clock.monotonic_ms())
             )
-            return register_broker(image, request, self._facts, has_session=has_session)
+            return register_broker(image, request, self._facts(), has_session=has_session)
 
         response = await self._controller.submit(decide)
         existing = self._controller.image.brokers.get(request.broker_id)
@@ -92,7 +92,7 @@ class ActiveController:
         self._sessions.has_read(request.broker_id, request.current_metadata_offset)
         self._arm_sessions()
         response = await self._controller.submit(
-            lambda image: broker_heartbeat(image, request, self._facts, sessions=self._sessions)
+            lambda image: broker_heartbeat(image, request, self._facts(), sessions=self._sessions)
         )
         broker = self._controller.image.brokers.get(request.broker_id)
         if broker is not None and broker.in_controlled_shutdown and not broker.is_fenced:
@@ -149,24 +149,26 @@ class ActiveController:
             expired = self._sessions.take_expired(now_ms=self._clock.monotonic_ms())
             if expired is None:
                 break
-            await self._submit(partial(fence_expired, expired=expired, facts=self._facts))
+            await self._submit(partial(fence_expired, expired=expired, facts=self._facts()))
         if self._controller.is_active:
             self._arm_sessions()
 
     async def _rebalance(self) -> None:
-        has_more = await self._submit(lambda image: balance_leaders(image, self._facts))
+        has_more = await self._submit(lambda image: balance_leaders(image, self._facts()))
         if self._controller.is_active:
             self._arm("rebalance", AGAIN_MS if has_more else self._rebalance_interval_ms, self._rebalance)
 
     async def _elect_unclean(self) -> None:
-        has_more = await self._submit(lambda image: elect_unclean_leaders(image, self._facts))
+        has_more = await self._submit(lambda image: elect_unclean_leaders(image, self._facts()))
         if self._controller.is_active:
             delay_ms = AGAIN_MS if has_more else UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT
             self._arm("unclean", delay_ms, self._elect_unclean)
 
     async def _write_if_idle(self) -> None:
         """Brokers that follow the log see by its growth that they are not left behind."""
-        if self._controller.image.offset == self._idle_offset:
+        image = self._controller.image
+        has_followers = len(image.brokers) > 1 or len(image.controllers) > 1
+        if has_followers and image.offset == self._idle_offset:
             await self._submit(lambda image: Decision([NoOpRecord()], None))
         self._idle_offset = self._controller.image.offset
         if self._controller.is_active:

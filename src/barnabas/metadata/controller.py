@@ -17,7 +17,10 @@ from barnabas.metadata.features import update_features
 from barnabas.metadata.heartbeats import broker_heartbeat, fence_expired
 from barnabas.metadata.partitions import create_partitions
 from barnabas.metadata.producer_ids import allocate_producer_ids
+from barnabas.metadata.quotas import alter_client_quotas, describe_client_quotas
+from barnabas.metadata.reassignments import alter_partition_reassignments, list_partition_reassignments
 from barnabas.metadata.registrations import register_broker, register_controller, unregister_broker
+from barnabas.metadata.replica_directories import assign_replicas_to_dirs
 from barnabas.metadata.scram import alter_user_scram_credentials, describe_user_scram_credentials
 from barnabas.metadata.topic_deletion import delete_topics
 from barnabas.metadata.topics import create_topics
@@ -27,9 +30,12 @@ __all__ = [
     "Decision",
     "Facts",
     "allocate_producer_ids",
+    "alter_client_quotas",
     "alter_configs",
     "alter_partition",
+    "alter_partition_reassignments",
     "alter_user_scram_credentials",
+    "assign_replicas_to_dirs",
     "balance_leaders",
     "bootstrap_records",
     "broker_heartbeat",
@@ -39,11 +45,13 @@ __all__ = [
     "delete_acls",
     "delete_topics",
     "describe_acls",
+    "describe_client_quotas",
     "describe_user_scram_credentials",
     "elect_leaders",
     "elect_unclean_leaders",
     "fence_expired",
     "incremental_alter_configs",
+    "list_partition_reassignments",
     "register_broker",
     "register_controller",
     "unregister_broker",

@@ -52,7 +52,7 @@ class Node:
         self.controller = QuorumController(self.raft, node_id=1, clock=world.clock, snapshots=snapshots)
         self.raft.listener = self.controller
         facts = Facts(cluster_id="c", node_id=1, schema=ConfigSchema(node_id=1))
-        self.active = ActiveController(self.controller, facts, clock=world.clock, timers=self.timers, **more)
+        self.active = ActiveController(self.controller, lambda: facts, clock=world.clock, timers=self.timers, **more)
 
     async def start(self) -> None:
         await self.raft.start()

@@ -32,18 +32,19 @@ def handle(request: Request, message: ApiVersionsRequest) -> ApiVersionsResponse
         SOFTWARE.fullmatch(message.client_software_name) and SOFTWARE.fullmatch(message.client_software_version)
     ):
         return ApiVersionsResponse(error_code=errors.INVALID_REQUEST.code)
-    finalized = {name: level for name, level in request.broker.image.features.items() if _is_served(request, name)}
+    image = request.broker.controller.image if _is_controller(request) else request.broker.image
+    finalized = {name: level for name, level in image.features.items() if _is_served(request, name)}
     return ApiVersionsResponse(
         api_keys=[
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, low, high in request.broker.served_versions
+            for key, low, high in _versions(request)
         ],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=levels.lowest, max_version=levels.highest)
             for name, levels in SUPPORTED_FEATURES.items()
             if _is_served(request, name) and (request.version >= ZERO_MINIMUM_SINCE or levels.lowest > 0)
         ],
-        finalized_features_epoch=max(request.broker.image.offset, 0),
+        finalized_features_epoch=max(image.offset, 0),
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(finalized.items())
@@ -58,9 +59,17 @@ def _is_served(request: Request, feature: str) -> bool:
     return key is None or any(served == key for served, _, _ in request.broker.served_versions)
 
 
+def _is_controller(request: Request) -> bool:
+    return request.broker.is_for_controllers(request.connection)
+
+
+def _versions(request: Request) -> tuple[tuple[ApiKey, int, int], ...]:
+    return request.broker.controller_versions if _is_controller(request) else request.broker.served_versions
+
+
 def unsupported(request: Request) -> Parts:
     """The answer to a version from the future: nothing of its body is read."""
-    low, high = next((low, high) for key, low, high in request.broker.served_versions if key == ApiKey.API_VERSIONS)
+    low, high = next((low, high) for key, low, high in _versions(request) if key == ApiKey.API_VERSIONS)
     response = ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION.code,
         api_keys=[ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)],

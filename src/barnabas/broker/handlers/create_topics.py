@@ -7,14 +7,17 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker import controller_requests
 from barnabas.broker.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 async def handle(request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
-    return await controller_requests.create_topics(request.broker, message)
+    broker = request.broker
+    response = await broker.controller_apis.answer(message)
+    assert isinstance(response, CreateTopicsResponse)
+    await broker.replicas.caught_up(broker.controller.image.offset)
+    return response
 
 
 def refuse(message: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:

@@ -1,0 +1,121 @@
+"""A broker's life in its cluster, as a small machine: what to say to the controller next, and when.
+
+    STARTING    -- registered -->                 RECOVERY (fenced: it may be unfenced once its node is ready)
+    RECOVERY    -- unfenced by a heartbeat -->    RUNNING
+    any of them -- asked to stop -->              STOPPING (controlled shutdown: others take over what it leads)
+    STOPPING    -- the controller lets it go, or the time is up --> GONE
+
+A broker that never registered is gone at once. Failures are repeated after a pause that grows. As in Kafka, a broker
+whose epoch is stale does not register anew: it was taken out of the cluster, or another process has taken its place.
+Time is an argument; ``lifecycle`` drives this.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+CATCH_UP_MS: Final = 10  # until a broker that is not caught up, or not let in yet, asks again
+FIRST_LEAVE_MS: Final = 50  # most shutdowns are done when they are asked about for the second time
+RETRY_MS_MIN: Final = 100
+LEAVE_MS_MAX: Final = 15_000  # a stop waits no longer for others to take over
+LEAVE_SILENCE_MS_MAX: Final = 3_000  # nor for a controller that does not answer
+
+
+class Phase(enum.Enum):
+    STARTING = "starting"
+    RECOVERY = "recovery"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+class BrokerLife:
+    def __init__(self, *, heartbeat_interval_ms: int, session_timeout_ms: int, now_ms: int) -> None:
+        self._interval_ms = heartbeat_interval_ms
+        self._retry_ms_max = session_timeout_ms // 2
+        self.phase = Phase.STARTING
+        self.epoch = -1
+        self.is_ready = False  # to be unfenced: what its node hosts is there
+        self.next_ms = now_ms  # when to speak to the controller next
+        self._failures = 0
+        self._leave_answers = 0
+        self._leave_deadline_ms = 0
+        self._heard_ms = now_ms
+
+    @property
+    def is_registered(self) -> bool:
+        return self.epoch >= 0
+
+    @property
+    def wants_fence(self) -> bool:
+        return not self.is_ready
+
+    @property
+    def wants_shut_down(self) -> bool:
+        return self.phase is Phase.STOPPING
+
+    # What happens ----------------------------------------
+
+    def registered(self, epoch: int, *, now_ms: int) -> None:
+        self.epoch = epoch
+        self._heard(now_ms)
+        if self.phase is Phase.STARTING:
+            self.phase = Phase.RECOVERY
+        self.next_ms = now_ms if self.is_ready or self.wants_shut_down else now_ms + self._interval_ms
+
+    def ready(self, *, now_ms: int) -> None:
+        """The node has made what the metadata wants of it: it may be unfenced."""
+        self.is_ready = True
+        if self.is_registered:
+            self.next_ms = now_ms
+
+    def answered(self, *, is_caught_up: bool, is_fenced: bool, may_go: bool, now_ms: int) -> None:
+        """The answer to a heartbeat."""
+        self._heard(now_ms)
+        if self.phase is Phase.STOPPING:
+            self._leave_answers += 1
+            if may_go:
+                self.phase = Phase.GONE
+            delay_ms = FIRST_LEAVE_MS if self._leave_answers == 1 else self._interval_ms
+            self.next_ms = min(now_ms + delay_ms, self._leave_deadline_ms)
+            return
+        if self.phase is Phase.RECOVERY and not is_fenced:
+            self.phase = Phase.RUNNING
+        is_waiting = self.is_ready and (is_fenced or not is_caught_up)
+        self.next_ms = now_ms + (CATCH_UP_MS if is_waiting else self._interval_ms)
+
+    def failed(self, *, now_ms: int) -> None:
+        """There was no answer, or an error."""
+        pause_ms = min(self._retry_ms_max, RETRY_MS_MIN << min(self._failures, 10))
+        self._failures += 1
+        self.next_ms = now_ms + pause_ms
+        if self.phase is Phase.STOPPING:
+            self.next_ms = min(self.next_ms, self._leave_deadline_ms)
+
+    def hurry(self, *, now_ms: int) -> None:
+        """There is news for the controller that should not wait for the next heartbeat."""
+        if self.is_registered:
+            self.next_ms = min(self.next_ms, now_ms)
+
+    def stop(self, *, is_controlled: bool, now_ms: int) -> None:
+        if not self.is_registered or not is_controlled:
+            self.phase = Phase.GONE
+        elif self.phase is not Phase.GONE:
+            self.phase = Phase.STOPPING
+            self._leave_deadline_ms = now_ms + LEAVE_MS_MAX
+            self._heard_ms = now_ms
+            self.next_ms = now_ms
+
+    def give_up(self, *, now_ms: int) -> bool:
+        """Whether a shutdown has waited long enough for the controller; it is over then."""
+        if self.phase is Phase.STOPPING and (
+            now_ms >= self._leave_deadline_ms or now_ms - self._heard_ms >= LEAVE_SILENCE_MS_MAX
+        ):
+            self.phase = Phase.GONE
+            return True
+        return False
+
+    def _heard(self, now_ms: int) -> None:
+        self._failures = 0
+        self._heard_ms = now_ms

@@ -1,0 +1,117 @@
+"""Envelope: a request of a client that another broker has forwarded, with the principal that the broker vouches for.
+
+Versions: 0.
+Behaviour: only the controller's listener takes it, only from who may act for the cluster, and only with a request that
+may be forwarded; the client's own rights are checked as if it had come here itself. Requests behind it on the same
+connection are worked on meanwhile.
+Differs from Kafka: nothing known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker import authorize
+from barnabas.broker.authorizer import Asker
+from barnabas.broker.forwarding import LOST, answered, decode_principal
+from barnabas.broker.guarded_request import GuardedRequest
+from barnabas.broker.refusals import refusal
+from barnabas.broker.request import Deferred, Request
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, Malformed
+from barnabas.observe.log import logger
+from barnabas.wire.frame import decode_request_header
+from barnabas.wire.message import Message, decode
+from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.routes import Route
+
+log = logger("envelope")
+
+SIZE_BYTES: Final = 4
+
+
+class _Forwarded(GuardedRequest):
+    """The request inside, asked by the client for whom it was forwarded."""
+
+    __slots__ = ()
+
+    def __init__(self, outer: Request, header: Any, message: EnvelopeRequest) -> None:
+        super().__init__(outer.broker, outer.connection, header)
+        assert outer.broker.authorizer is not None
+        principal = decode_principal(message.request_principal)
+        self.asker = Asker(outer.broker.authorizer, str(principal), str(ip_address(message.client_host_address)))
+
+
+def opener(routes: Mapping[int, Route]) -> Callable[[Request, EnvelopeRequest], Deferred]:
+    """The handler, for the routes that may be forwarded."""
+    tasks: set[asyncio.Task[None]] = set()  # whoever goes away meanwhile changes nothing: what is asked is decided
+
+    def on_done(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a forwarded request failed", reason=error, exc_info=error)
+
+    def handle(request: Request, message: EnvelopeRequest) -> Deferred:
+        deferred = request.defer()
+        kept = EnvelopeRequest(
+            request_data=bytes(message.request_data),
+            request_principal=None if message.request_principal is None else bytes(message.request_principal),
+            client_host_address=bytes(message.client_host_address),
+        )
+        task = asyncio.get_running_loop().create_task(_serve(routes, deferred, kept), name="envelope")
+        tasks.add(task)
+        task.add_done_callback(on_done)
+        return deferred
+
+    return handle
+
+
+async def _serve(routes: Mapping[int, Route], deferred: Deferred, message: EnvelopeRequest) -> None:
+    try:
+        data = await _open(routes, deferred.request, message)
+        deferred.answer(EnvelopeResponse(response_data=data))
+    except ApiError as error:
+        deferred.answer(EnvelopeResponse(error_code=error.error.code))
+    except Malformed as error:
+        log.warning("an envelope holds no request that is understood", reason=error)
+        deferred.answer(EnvelopeResponse(error_code=errors.INVALID_REQUEST.code))
+    finally:
+        deferred.hang_up()  # changes nothing if it was answered
+
+
+async def _open(routes: Mapping[int, Route], outer: Request, message: EnvelopeRequest) -> bytes:
+    header, position = decode_request_header(message.request_data)
+    route = routes.get(header.api_key)
+    if route is None or not route.is_forwarded:
+        raise ApiError(errors.INVALID_REQUEST, f"API {header.api_key} is not forwarded")
+    if header.api_version not in route.versions:
+        raise ApiError(errors.UNSUPPORTED_VERSION)
+    if len(message.client_host_address) not in (4, 16):
+        raise ApiError(errors.INVALID_REQUEST, "the client's address is none")
+    body = decode(route.request, header.api_version, message.request_data, position)
+    if outer.broker.authorizer is None:
+        decode_principal(message.request_principal)
+        request = Request(outer.broker, outer.connection, header)
+    else:
+        request = _Forwarded(outer, header, message)
+    parts: list[Any] = request.encode(await _answer(route, request, body))
+    return b"".join(parts)[SIZE_BYTES:]
+
+
+async def _answer(route: Route, request: Request, body: Message) -> Message:
+    try:
+        if request.asker is not None:
+            refused = authorize.check(request, body)
+            if refused is not None:
+                return refused
+        return await answered(route.handle, request, body)
+    except ApiError as error:
+        if error.error in LOST:
+            raise  # the broker that forwarded it finds the controller that leads now
+        return refusal(route, body, error)
