@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
+from barnabas.broker.amended_request import AmendedRequest
 from barnabas.broker.guarded_request import ERRORS, GuardedRequest
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.errors import WireError
@@ -82,7 +83,7 @@ def parted(rows: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def split(
-    request: GuardedRequest,
+    request: AmendedRequest,
     message: Any,
     field: str,
     allowed: list[Any],

@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
-from barnabas.broker import authorize
-from barnabas.broker.guarded_request import GuardedRequest
+from barnabas.broker import authorize, quota_mutations
+from barnabas.broker.amended_request import AmendedRequest
+from barnabas.broker.guarded_request import GuardedRequest, principal_of
 from barnabas.broker.handlers import api_versions, produce_one
+from barnabas.broker.metering import Meter
 from barnabas.broker.refusals import refusal
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.routes import ROUTES, Route
@@ -48,9 +50,15 @@ class Dispatcher:
         self._broker = broker
         self._routes = routes
         self._is_open = broker.authorizer is None
-        self._has_short_cut = self._is_open and ApiKey.PRODUCE in routes
+        self._is_for_clients = ApiKey.PRODUCE in routes
+        self._follow_quotas(broker.quotas.is_active)
+        broker.quotas.on_activity(self._follow_quotas)
         self._times = broker.observed.times
         self._produce = self._times.kind(PRODUCE)
+
+    def _follow_quotas(self, is_active: bool) -> None:
+        self._is_metered = is_active and self._is_for_clients
+        self._has_short_cut = self._is_open and self._is_for_clients and not is_active
 
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
         answer: Answer
@@ -67,7 +75,7 @@ class Dispatcher:
             if timing is not None:
                 connection.timing = None
         header, position = decode_request_header(frame)
-        request = Request(self._broker, connection, header) if self._is_open else self._guarded(connection, header)
+        request = self._request(connection, header, len(frame))
         route = self._routes.get(header.api_key)
         if route is None or header.api_version not in route.versions:
             if header.api_key == ApiKey.API_VERSIONS:
@@ -96,6 +104,10 @@ class Dispatcher:
                 refused = authorize.check(request, message)
                 if refused is not None:
                     return request.encode(refused)
+            if request.meter is not None:
+                refused = _admitted(request, request.meter, message)
+                if refused is not None:
+                    return request.encode(refused)
             answer = route.handle(request, message)
             if isinstance(answer, Message):
                 return request.encode(answer)
@@ -107,14 +119,30 @@ class Dispatcher:
             raise
         except Exception as error:
             raise _broken(route, request, error) from error
+        if request.meter is not None:
+            request.meter.charge(None) if answer is None else request.meter.pause()
         if isinstance(answer, Deferred):
             return answer.future
         if answer is None:
             return None
         return self._finish(request, route, message, answer, timing)
 
-    def _guarded(self, connection: Connection, header: RequestHeader) -> Request:
-        return GuardedRequest(self._broker, connection, header)
+    def _request(self, connection: Connection, header: RequestHeader, size_bytes: int) -> Request:
+        if self._is_open and not self._is_metered:
+            return Request(self._broker, connection, header)
+        kind = AmendedRequest if self._is_open else GuardedRequest
+        request = kind(self._broker, connection, header)
+        if self._is_metered:
+            user = principal_of(self._broker, connection).name
+            request.meter = Meter(
+                self._broker,
+                connection,
+                user=user,
+                client_id=header.client_id or "",
+                api=header.api_key,
+                size_bytes=size_bytes,
+            )
+        return request
 
     async def _finish(
         self,
@@ -152,6 +180,19 @@ def _handled(timing: Timing, answer: Answer) -> None:
         answer.add_done_callback(timing.ready)
     elif isinstance(answer, list):
         timing.ready()
+
+
+def _admitted(request: Request, meter: Meter, message: Message) -> Message | None:
+    """The answer, if the one who asks has had too much already; None if the handler may go on."""
+    assert isinstance(request, AmendedRequest)
+    if request.header.api_key in quota_mutations.STRICT_SINCE:
+        return quota_mutations.check(request, meter, message)
+    if request.header.api_key == ApiKey.FETCH:
+        if _kind_of_fetch(message) == FETCH_FOLLOWER:
+            meter.exempt()
+        else:
+            meter.bound(message)
+    return None
 
 
 def _kind_of_fetch(message: Any) -> str:

@@ -1,25 +1,22 @@
-"""A request on a broker that has an authorizer: it knows who asks, and adds to the answer what was refused.
+"""A request on a broker that has an authorizer: it knows who asks.
 
-Rules take the rows of a request that may not be served out of it before the handler sees it; ``amend`` puts their
-refusals into the answer, whenever that is given. Brokers without an authorizer never make one of these.
+Rules take the rows of a request that may not be served out of it before the handler sees it, and what they add with
+``when_answered`` puts the refusals into the answer, whenever that is given. Brokers without an authorizer never make
+one of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from barnabas.broker.amended_request import AmendedRequest
 from barnabas.broker.authorizer import Asker
-from barnabas.broker.request import Request
 from barnabas.broker.services import Services
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed, WireError
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.security.principal import ANONYMOUS, USER, NoRuleMatches, Principal, distinguished_name
-from barnabas.transport.connection import Connection, Parts
+from barnabas.transport.connection import Connection
 from barnabas.wire.frame import RequestHeader
-from barnabas.wire.message import Message
 
 ERRORS: dict[int, WireError] = {
     ResourceType.TOPIC: errors.TOPIC_AUTHORIZATION_FAILED,
@@ -29,28 +26,17 @@ ERRORS: dict[int, WireError] = {
 }
 
 
-class GuardedRequest(Request):
-    __slots__ = ("_amend", "asker")
+class GuardedRequest(AmendedRequest):
+    __slots__ = ("asker",)
 
     def __init__(self, broker: Services, connection: Connection, header: RequestHeader) -> None:
         super().__init__(broker, connection, header)
         assert broker.authorizer is not None
         self.asker: Asker = Asker(broker.authorizer, str(principal_of(broker, connection)), connection.peer[0])
-        self._amend: list[Callable[[Any], None]] = []
 
     @property
     def image(self) -> ClusterImage:
         return self.broker.image
-
-    def when_answered(self, amend: Callable[[Any], None]) -> None:
-        """Change the answer of the handler before it leaves; those who come later change it later."""
-        self._amend.append(amend)
-
-    def encode(self, response: Message, version: int | None = None) -> Parts:
-        amends, self._amend = self._amend, []
-        for amend in amends:
-            amend(response)
-        return super().encode(response, version)
 
     def require(self, operation: Operation, kind: ResourceType, name: str) -> None:
         if not self.asker.may(operation, kind, name):

@@ -27,6 +27,7 @@ from barnabas.broker.observed import WINDOW_MS, Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.registration import broker_registration
 from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, announced
+from barnabas.broker.quotas import Quotas
 from barnabas.broker.security_settings import ListenerSecurity, tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
@@ -211,6 +212,7 @@ class Node:
         )
         services = Services(
             observed=self.observed,
+            quotas=Quotas(self.world.clock, self.settings.quotas),
             world=self.world,
             timers=self._timers,
             settings=self.settings,
@@ -306,6 +308,7 @@ class Node:
                 reason = (error.strerror or str(error)).rpartition(": ")[2]
                 raise CannotListen(f"cannot listen on {endpoint}: {reason}") from error
             cleanup.push_async_callback(listener.stop)
+            listener.pace = self.services.quotas.connections.pace
             self.listeners.append(listener)
 
     async def _start_health(self, cleanup: AsyncExitStack) -> None:
@@ -349,6 +352,8 @@ class Node:
 
     def _on_image(self, old: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
         self.observed.elections.on_image(old, image, changes)
+        if changes.has_new_quotas:
+            self.services.quotas.follow(image.client_quotas)
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
             self._apply_dynamic_settings(image)
         if changes.changed_brokers:
@@ -362,6 +367,7 @@ class Node:
         except InvalidSetting as error:
             log.error("dynamic settings are not applied", reason=error)
             return
+        self.services.quotas.connections.settings = self.services.settings.quotas
         for listener in self.listeners:
             listener.limits = _limits(self.services.settings, self.settings.security.listeners[listener.name])
 

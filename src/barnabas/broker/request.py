@@ -18,6 +18,7 @@ from barnabas.wire.message import Message, Unencodable
 
 if TYPE_CHECKING:
     from barnabas.broker.authorizer import Asker
+    from barnabas.broker.metering import Meter
     from barnabas.broker.services import Services
 
 log = logger("request")
@@ -27,6 +28,7 @@ class Request:
     __slots__ = ("broker", "connection", "header", "version")
 
     asker: Asker | None = None  # who asks, on a broker where that matters: see ``guarded_request``
+    meter: Meter | None = None  # what it costs the one who asks, where quotas are set: see ``metering``
 
     def __init__(self, broker: Services, connection: Connection, header: RequestHeader) -> None:
         self.broker = broker

@@ -11,6 +11,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.observed import Observed
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas import Quotas
 from barnabas.broker.settings import BrokerSettings
 from barnabas.coordinator.markers import LocalMarkers
 from barnabas.coordinator.transaction_coordinator import TransactionCoordinator
@@ -48,6 +49,7 @@ class Services:
     markers: LocalMarkers
     broker_links: Links  # to the other brokers of the cluster
     observed: Observed  # whoever has numbers to show adds a source to its metrics
+    quotas: Quotas
     authorizer: Authorizer | None = None  # without one everybody may do everything
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients

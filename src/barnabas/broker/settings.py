@@ -15,6 +15,7 @@ from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
 from barnabas.broker.connection_settings import CONNECTION_SETTINGS
 from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
 from barnabas.broker.observe_settings import OBSERVE_SETTINGS, ObserveSettings
+from barnabas.broker.quota_settings import QUOTA_SETTINGS, QuotaSettings
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
 from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
@@ -199,6 +200,7 @@ def _table() -> SettingTable:
     own += unused_settings()
     own += [
         *OBSERVE_SETTINGS,
+        *QUOTA_SETTINGS,
         *GROUP_SETTINGS,
         *CONSUMER_GROUP_SETTINGS,
         *TRANSACTION_SETTINGS,
@@ -248,6 +250,7 @@ class BrokerSettings:
     barnabas_http_host: str
     cluster: ClusterSettings
     observe: ObserveSettings
+    quotas: QuotaSettings
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
@@ -279,6 +282,7 @@ class BrokerSettings:
             **own,
             cluster=cluster,
             observe=ObserveSettings.of(values),
+            quotas=QuotaSettings.of(values),
             security=SecuritySettings.of(listener_names, given, for_controllers=cluster.controller_listener_names),
             groups=groups,
             consumer_groups=ConsumerGroupSettings.of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,6 +46,7 @@ class Listener:
         self._idle_timer: Timer | None = None
         self._emptied = asyncio.Event()
         self._is_stopping = False
+        self.pace: Callable[[str], tuple[int, bool]] = lambda _: (0, False)  # how fast an address may come
         self.accepted_count = 0
         self.refused_count = 0
         self.host = ""
@@ -105,9 +106,22 @@ class Listener:
         of_address_max = limits.connections_of_address_max.get(address, limits.connections_per_address_max)
         self.accepted_count += 1
         if len(self._connections) <= limits.connections_max and self._per_address[address] <= of_address_max:
+            self._keep_pace(connection)
             return True
         self.refused_count += 1
         return False
+
+    def _keep_pace(self, connection: Connection) -> None:
+        """Whoever comes too fast waits, and is turned away then if that is what it gets."""
+        wait_ms, is_refused = self.pace(connection.peer[0])
+        if not wait_ms:
+            return
+        if is_refused:
+            self.refused_count += 1
+            connection.hold(self._timers, wait_ms + 1)
+            self._timers.after(wait_ms, connection.close)
+        else:
+            connection.hold(self._timers, wait_ms)
 
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, None) is None:

@@ -40,7 +40,8 @@ def test_a_corrupt_file_of_ours_is_logged_before_the_connection_is_closed(
     parts = encode_request(ListGroupsRequest(), 0, correlation_id=1, client_id="c")
     frame = memoryview(b"".join(bytes(part) for part in parts)[4:])  # type: ignore[arg-type]
     times = RequestTimes(lambda: 0)
-    broker = SimpleNamespace(authorizer=None, observed=SimpleNamespace(times=times))
+    quotas = SimpleNamespace(is_active=False, on_activity=lambda callback: None)
+    broker = SimpleNamespace(authorizer=None, observed=SimpleNamespace(times=times), quotas=quotas)
     connection = SimpleNamespace(requests=1, timing=None, arrived_ns=0)
 
     async def ask() -> None:

@@ -1,0 +1,34 @@
+"""AlterClientQuotas: set or remove what users, client ids and addresses may have.
+
+Versions: 0–1.
+Behaviour: each entity succeeds or fails alone; quotas are in force on every broker as soon as it has heard of them.
+Differs from Kafka: the entity of an address must be an address; a host name is refused.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.controller_requests import submit
+from barnabas.broker.request import Request
+from barnabas.metadata.controller import alter_client_quotas
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+
+async def handle(request: Request, message: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    return await submit(request.broker, lambda image, facts: alter_client_quotas(image, message))
+
+
+def refuse(message: AlterClientQuotasRequest, error: ApiError) -> AlterClientQuotasResponse:
+    row = AlterClientQuotasResponse
+    return row(
+        entries=[
+            row.EntryData(
+                error_code=error.error.code,
+                error_message=error.message,
+                entity=[
+                    row.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
+                ],
+            )
+            for entry in message.entries
+        ]
+    )
