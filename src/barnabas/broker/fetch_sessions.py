@@ -157,6 +157,10 @@ class FetchSessions:
                     session.wanted[key] = Wanted(topic.topic, topic.topic_id, asked)
                 else:
                     known.update(asked)
+                    if session.is_follower:
+                        # It may have dropped the last answer, as when its leader epoch changed meanwhile; what that
+                        # said is said again, or its high watermark would stay behind until the next record.
+                        known.high_watermark = -1
 
     def _create(
         self, wanted: dict[tuple[str, Uuid, int], Wanted], *, uses_topic_ids: bool, is_follower: bool

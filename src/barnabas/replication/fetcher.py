@@ -26,6 +26,7 @@ from barnabas.replication.follower import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.settings import ReplicationSettings
+from barnabas.replication.throttle import Throttle
 from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -36,6 +37,7 @@ log = logger("fetcher")
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+THROTTLED_MS: Final = 100  # how long a partition is left out when its throttle is exceeded
 PAUSE_MS_MIN: Final = 50  # after the first error; it doubles up to replica.fetch.backoff.ms
 
 
@@ -51,6 +53,7 @@ class Home(Protocol):
     broker_id: int
     links: Sender
     timers: Timers
+    throttle: Throttle
 
     @property
     def settings(self) -> ReplicationSettings: ...
@@ -181,12 +184,17 @@ class Fetcher:
 
     def _wanted(self) -> dict[Key, Asked]:
         now_ms = self._home.now_ms()
-        size_bytes_max = self._home.settings.partition_bytes_max
-        return {
-            key: state.asked(size_bytes_max)
-            for key, state in self.partitions.items()
-            if not state.is_parked and state.ready_ms <= now_ms
-        }
+        settings = self._home.settings
+        is_over = self._home.throttle.is_exceeded(settings.follower_bytes_per_second, now_ms)
+        wanted = {}
+        for key, state in self.partitions.items():
+            if state.is_parked or state.ready_ms > now_ms:
+                continue
+            if is_over and state.partition.is_throttled_follower and state.lag != 0:
+                state.ready_ms = now_ms + THROTTLED_MS
+            else:
+                wanted[key] = state.asked(settings.partition_bytes_max)
+        return wanted
 
     async def _wait(self) -> None:
         """Until there is something to fetch: a new partition, or one whose pause is over."""
@@ -297,7 +305,10 @@ class Fetcher:
                 await asyncio.sleep(0)
                 if self.partitions.get(state.key) is not state:
                     return 0
-            following.append(partition, piece, leader_epoch=state.leader_epoch)
+            size_bytes = following.append(partition, piece, leader_epoch=state.leader_epoch)
+            partition.traffic.replication_bytes_in += size_bytes
+            if partition.is_throttled_follower:
+                self._home.throttle.record(size_bytes)
             taken = len(piece)
         following.keep_up(partition, high_watermark=high_watermark, log_start_offset=log_start_offset)
         state.lag = max(0, high_watermark - partition.log.end_offset)

@@ -24,7 +24,8 @@ from barnabas.world.timers import Timers
 log = logger("isr")
 
 PARTITIONS_PER_REQUEST_MAX: Final = 1000
-PAUSE_MS: Final = 50  # before the controller is asked again
+PAUSE_MS_MIN: Final = 50  # before the controller is asked again; it doubles
+PAUSE_MS_MAX: Final = 1_000
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 AskController: TypeAlias = Callable[[Message, int], Awaitable[Message]]  # a request and how long it may take, in ms
@@ -62,14 +63,16 @@ class IsrChanges:
         try:
             # All that is proposed in one turn of the loop, as when a follower comes back, shares a request.
             await asyncio.sleep(0)
+            failures = 0  # in a row
             while self._waiting:
                 keys = list(self._waiting)[:PARTITIONS_PER_REQUEST_MAX]
                 batch = {key: self._waiting.pop(key) for key in keys}
                 left = await self._send(batch)
                 for key, entry in left.items():
                     self._waiting.setdefault(key, entry)
+                failures = failures + 1 if left else 0
                 if left:
-                    await self._timers.sleep(PAUSE_MS)
+                    await self._timers.sleep(min(PAUSE_MS_MIN << min(failures, 16), PAUSE_MS_MAX))
         finally:
             self._task = None
 

@@ -19,6 +19,7 @@ from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.isr import Answer, Follower, InSyncReplicas, Proposal
 from barnabas.replication.pending import Acknowledgements, Readers
+from barnabas.replication.throttle import is_throttled
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
 from barnabas.world.disk import DiskFailure
@@ -125,6 +126,13 @@ class Partition:
     def _read_settings(self) -> None:
         self.rules = Rules.of(self.log.settings, origin=Origin.CLIENT)
         self.must_flush = self.log.settings.flush_messages == 1
+        index, broker_id, settings = self.id.partition, self.broker_id, self.log.settings
+        self.is_throttled_leader = is_throttled(
+            settings.leader_replication_throttled_replicas, partition=index, broker_id=broker_id
+        )
+        self.is_throttled_follower = is_throttled(
+            settings.follower_replication_throttled_replicas, partition=index, broker_id=broker_id
+        )
 
     def _count_in_sync(self) -> None:
         isr = self.isr

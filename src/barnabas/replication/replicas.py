@@ -20,6 +20,7 @@ from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import NOBODY, Cluster, Partition
+from barnabas.replication.throttle import Throttle
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure
@@ -57,6 +58,7 @@ class Replicas:
         self._image_callbacks: list[OnImage] = []
         self._cluster: Cluster = NOBODY
         self._following: Following | None = None
+        self.leader_throttle = Throttle()  # of what throttled followers were sent
         # Called when the metadata cannot be followed any further: the node must not go on as if nothing had happened.
         self.on_failure: Callable[[BaseException], None] = lambda error: None
 

@@ -21,6 +21,7 @@ from barnabas.replication.isr_changes import AskController, IsrChanges
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.replication.settings import ReplicationSettings
+from barnabas.replication.throttle import Throttle
 from barnabas.world.clock import Clock
 from barnabas.world.timers import Timer, Timers
 
@@ -43,6 +44,7 @@ class Replication:
         self.broker_id = replicas.broker_id
         self.links = links
         self.timers = timers
+        self.throttle = Throttle()
         self.broker_epoch = broker_epoch
         self.now_ms = clock.monotonic_ms
         self.failed = on_failure

@@ -13,7 +13,9 @@ LAG_MS = 1000
 EPOCHS = {1: 11, 2: 12, 3: 13}
 
 
-def image(isr: tuple[int, ...] = (1, 2, 3), *, epoch: int = 5, partition_epoch: int = 7, **more: int) -> PartitionImage:
+def image(
+    isr: tuple[int, ...] = (1, 2, 3), *, epoch: int = 5, partition_epoch: int = 7, leader_recovery_state: int = 0
+) -> PartitionImage:
     return PartitionImage(
         replicas=(1, 2, 3),
         directories=(UNASSIGNED_DIRECTORY,) * 3,
@@ -21,7 +23,7 @@ def image(isr: tuple[int, ...] = (1, 2, 3), *, epoch: int = 5, partition_epoch: 
         leader=1,
         leader_epoch=epoch,
         partition_epoch=partition_epoch,
-        **more,
+        leader_recovery_state=leader_recovery_state,
     )
 
 

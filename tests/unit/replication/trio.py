@@ -107,9 +107,17 @@ class Broker:
         )
         self.fetch_sessions = FetchSessions(self.world.clock, self.world.entropy, sessions_max=100)
         self.is_alive = True
-        self.replicas.on_image(*trio.everything())
+        self.seen = EMPTY
+        self.see()
         await self.replicas.caught_up(trio.image.offset)
         self.replication.start()
+
+    def see(self) -> None:
+        """Hear what the controller has decided, if it is in reach."""
+        image = self.trio.image
+        if self.is_alive and self.seen is not image and (0, self.id) not in self.trio.cuts:
+            self.replicas.on_image(difference(self.seen, image), image)
+            self.seen = image
 
     async def stop(self, *, loses_power: bool = False) -> None:
         """The process is gone, and with the power what was not synced."""
@@ -235,9 +243,6 @@ class Trio:
 
     # --- the controller -------------------------------------------------------------------------------------------
 
-    def everything(self) -> tuple[Any, ClusterImage]:
-        return difference(EMPTY, self.image), self.image
-
     def commit(self, *records: Message) -> None:
         """Write records and tell every broker that is alive and in reach of the controller."""
         builder = ImageBuilder(self.image)
@@ -245,8 +250,10 @@ class Trio:
             builder.apply(record, offset)
         self.image = builder.build(epoch=1)
         for broker in self.brokers.values():
-            if broker.is_alive:
-                broker.replicas.on_image(builder.changes, self.image)
+            if self.delay_ms_max:
+                self.loop.call_later(self.random.randrange(self.delay_ms_max * 1000) / 1_000_000, broker.see)
+            else:
+                broker.see()
 
     def register(self, broker: Broker) -> None:
         self.epochs += 1
@@ -315,8 +322,14 @@ class Trio:
         for other in (0, *self.brokers):
             self.cuts |= {(broker_id, other), (other, broker_id)}
 
+    def part(self) -> None:
+        """No broker reaches another; all reach the controller."""
+        self.cuts |= {(source, target) for source in self.brokers for target in self.brokers if source != target}
+
     def heal(self) -> None:
         self.cuts.clear()
+        for broker in self.brokers.values():
+            broker.see()
 
     # --- clients --------------------------------------------------------------------------------------------------
 

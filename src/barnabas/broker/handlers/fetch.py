@@ -79,6 +79,7 @@ class _Fetch:
         self._counted: list[tuple[Traffic, int]] = []  # for each row, whose counters it is, and its bytes
         self._watched: list[Readers] = []
         self._moved: set[int] = set()  # leaders that the answer names
+        self._throttled_bytes = 0
         self._is_queued = False
         self.is_satisfied = False
 
@@ -90,6 +91,7 @@ class _Fetch:
         self._rows = []
         self._counted = []
         self._moved.clear()
+        self._throttled_bytes = 0
         for wanted in self._wanted:
             row = Row(partition_index=wanted.index, high_watermark=-1)
             partition: Partition | None = None
@@ -143,6 +145,8 @@ class _Fetch:
         row.log_start_offset = log.log_start_offset
         if row.preferred_read_replica != NO_BROKER or row.diverging_epoch.epoch >= 0:
             return 0
+        if self._is_follower and partition.is_throttled_leader and self._is_held_back(partition):
+            return 0
         found = partition.read(
             wanted.fetch_offset,
             size_bytes_max=max(0, min(size_bytes_max, wanted.size_bytes_max)),
@@ -161,7 +165,16 @@ class _Fetch:
         if found.records is None:
             return 0
         row.records = found.records
+        if self._is_follower and partition.is_throttled_leader:
+            self._throttled_bytes += found.records.size_bytes
         return found.records.size_bytes
+
+    def _is_held_back(self, partition: Partition) -> bool:
+        """A follower that is not in sync waits when too much has been sent to such followers lately."""
+        broker = self._request.broker
+        return self._replica_id not in partition.isr and broker.replicas.leader_throttle.is_exceeded(
+            broker.settings.replication.leader_bytes_per_second, broker.world.clock.monotonic_ms()
+        )
 
     def _check_history(self, partition: Partition, wanted: Wanted, row: Row) -> None:
         """A reader whose history is not ours is told where the two part (KIP-595)."""
@@ -273,6 +286,8 @@ class _Fetch:
             topic.partitions.append(row)
         response.responses = list(topics.values())
         self._count()
+        if self._throttled_bytes:
+            self._request.broker.replicas.leader_throttle.record(self._throttled_bytes)
         if self._session:
             self._session.rotate(served)
         if self._moved:
