@@ -57,9 +57,6 @@ def _connections() -> Iterator[Setting]:
         check=_overrides_problem,
     )
     yield setting(
-        "socket.listen.backlog.size", Kind.INT, 1024, "How many connections may wait to be accepted.", minimum=1
-    )
-    yield setting(
         "max.request.partition.size.limit",
         Kind.INT,
         2000,

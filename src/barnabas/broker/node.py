@@ -397,6 +397,5 @@ def _limits(settings: BrokerSettings, security: ListenerSecurity) -> Limits:
         connections_max=settings.max_connections,
         connections_per_address_max=settings.max_connections_per_ip,
         idle_ms_max=settings.connections_max_idle_ms,
-        backlog_max=settings.socket_listen_backlog_size,
         connections_of_address_max=parse_overrides(settings.max_connections_per_ip_overrides),
     )

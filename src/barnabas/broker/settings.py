@@ -234,7 +234,6 @@ class BrokerSettings:
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: str
-    socket_listen_backlog_size: int
     max_request_partition_size_limit: int
     max_incremental_fetch_session_cache_slots: int
     log_retention_check_interval_ms: int

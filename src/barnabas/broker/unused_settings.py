@@ -15,6 +15,7 @@ from barnabas.model.settings import Kind, Setting, Update
 MIB: Final = 1024 * 1024
 _LOOP: Final = "a broker is one loop on one core, and a machine with more cores runs more brokers"
 _QUEUE: Final = "requests wait in their connections, and not in a queue of all"
+_BUFFERS: Final = "the system sizes its buffers itself, by how far away a client is"
 _WAITING: Final = "what waits is dropped when it is answered, so nothing is ever purged"
 _CLEANER: Final = "the cleaner reads in slices and keeps 24 bytes a key; see log.cleaner.dedupe.buffer.size"
 _CHECKPOINT: Final = "all checkpoints are saved together; see replica.high.watermark.checkpoint.interval.ms"
@@ -35,6 +36,9 @@ _ROWS: Final[tuple[tuple[str, Kind, Any, Update, str], ...]] = (
     ("group.coordinator.background.threads", Kind.INT, 2, Update.READ_ONLY, _LOOP),
     ("queued.max.requests", Kind.INT, 500, Update.READ_ONLY, _QUEUE),
     ("queued.max.request.bytes", Kind.LONG, -1, Update.READ_ONLY, _QUEUE),
+    ("socket.listen.backlog.size", Kind.INT, 50, Update.READ_ONLY, "1024 connections may wait to be accepted"),
+    ("socket.receive.buffer.bytes", Kind.INT, 102_400, Update.READ_ONLY, _BUFFERS),
+    ("socket.send.buffer.bytes", Kind.INT, 102_400, Update.READ_ONLY, _BUFFERS),
     ("delete.records.purgatory.purge.interval.requests", Kind.INT, 1, Update.READ_ONLY, _WAITING),
     ("fetch.purgatory.purge.interval.requests", Kind.INT, 1000, Update.READ_ONLY, _WAITING),
     ("producer.purgatory.purge.interval.requests", Kind.INT, 1000, Update.READ_ONLY, _WAITING),

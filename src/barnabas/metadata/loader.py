@@ -23,7 +23,7 @@ ImageCallback = Callable[[ClusterImage, ClusterImage, MetadataChanges], None]
 
 
 class SnapshotRules(NamedTuple):
-    """After how much of the log, or after what time, the picture is written down."""
+    """After how much of the log, or after what time (0: never), the picture is written down."""
 
     size_bytes: int = SNAPSHOT_BYTES_DEFAULT
     interval_ms: int = SNAPSHOT_INTERVAL_MS_DEFAULT
@@ -80,7 +80,7 @@ class Loader:
             return False
         return (
             self._bytes_since_snapshot >= self._rules.size_bytes
-            or now_ms - self._snapshot_ms >= self._rules.interval_ms
+            or 0 < self._rules.interval_ms <= now_ms - self._snapshot_ms
         )
 
     def has_snapshot(self, *, now_ms: int) -> None:

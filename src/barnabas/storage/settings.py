@@ -17,6 +17,7 @@ WEEK_MS: Final = 7 * DAY_MS
 MIB: Final = 1024 * 1024
 GZIP_LEVEL_DEFAULT: Final = -1
 GZIP_LEVEL_MAX: Final = 9
+LOCAL_AS_WHOLE: Final = -2
 
 
 def _gzip_level_problem(value: Any) -> str | None:
@@ -39,8 +40,12 @@ def _not_offered(value: Any) -> str | None:
     return "this is not offered, so it can only be false" if value else None
 
 
-def _long(name: str, default: int, doc: str, *synonyms: str, minimum: int | None = None) -> Setting:
-    return _topic(name, Kind.LONG, default, doc, *synonyms, minimum=minimum)
+def _no_tiers(value: Any) -> str | None:
+    return "tiered storage is not offered, so it can only be -2" if value != LOCAL_AS_WHOLE else None
+
+
+def _long(name: str, default: int, doc: str, *synonyms: str, minimum: int | None = None, **more: Any) -> Setting:
+    return _topic(name, Kind.LONG, default, doc, *synonyms, minimum=minimum, **more)
 
 
 def _int(name: str, default: int, doc: str, *synonyms: str, minimum: int | None = None, **more: Any) -> Setting:
@@ -149,17 +154,17 @@ TOPIC_SETTINGS: Final = SettingTable(
         ),
         _long(
             "local.retention.bytes",
-            -2,
-            "As retention.bytes for what is kept on this disk of a tiered topic; -2 means the same.",
+            LOCAL_AS_WHOLE,
+            "Not offered, as there are no tiers: all is kept on this disk, by retention.bytes.",
             "log.local.retention.bytes",
-            minimum=-2,
+            check=_no_tiers,
         ),
         _long(
             "local.retention.ms",
-            -2,
-            "As retention.ms for what is kept on this disk of a tiered topic; -2 means the same.",
+            LOCAL_AS_WHOLE,
+            "Not offered, as there are no tiers: all is kept on this disk, by retention.ms.",
             "log.local.retention.ms",
-            minimum=-2,
+            check=_no_tiers,
         ),
         _long(
             "max.compaction.lag.ms",
@@ -321,8 +326,8 @@ class TopicSettings:
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     index_interval_bytes: int = 4096
     leader_replication_throttled_replicas: tuple[str, ...] = ()
-    local_retention_bytes: int = -2
-    local_retention_ms: int = -2
+    local_retention_bytes: int = LOCAL_AS_WHOLE
+    local_retention_ms: int = LOCAL_AS_WHOLE
     max_compaction_lag_ms: int = INT64_MAX
     max_message_bytes: int = MIB + 12
     message_timestamp_after_max_ms: int = 60 * 60 * 1000

@@ -1,0 +1,377 @@
+"""Settings of a broker, each shown by what it changes; ``tests/settings.toml`` names the tests of the others."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from talk import Talk, address_of, batch, creatable
+
+from barnabas.broker.settings import BrokerSettings
+from barnabas.model import errors
+from barnabas.model.settings import InvalidSetting
+from barnabas.testing import Broker
+from barnabas.wire.messages.create_topics import CreateTopicsRequest
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest
+from barnabas.wire.messages.describe_producers import DescribeProducersRequest
+from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequest
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+TOPIC, GROUP = 2, 32
+FRAME_BYTES = 2000
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+PLAIN_LISTENER = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{LOGIN_MODULE} required user_alice=secret;",
+}
+
+
+@contextmanager
+def running(data_dir: Path | None = None, **settings: str) -> Iterator[tuple[Broker, Talk]]:
+    """A broker with these settings, underscores for dots, and a connection to it."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    with Broker(settings=named, data_dir=data_dir) as broker, Talk(broker.bootstrap_servers) as talk:
+        yield broker, talk
+
+
+def find_coordinator(talk: Talk, key: str, *, kind: int = 0) -> int:
+    code: int = talk.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 6).coordinators[0].error_code
+    return code
+
+
+def topic_config(talk: Talk, topic: str, name: str) -> str:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=TOPIC, resource_name=topic, configuration_keys=[name]
+    )
+    value: str = talk.ask(DescribeConfigsRequest(resources=[resource])).results[0].configs[0].value
+    return value
+
+
+def is_cut_off(servers: str, data: bytes) -> bool:
+    """Whether the broker hangs up on this."""
+    with socket.create_connection(address_of(servers), timeout=10) as raw:
+        raw.sendall(data)
+        raw.settimeout(5)
+        try:
+            return raw.recv(1) == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def test_max_connections_per_ip() -> None:
+    with running(max_connections_per_ip="1") as (broker, talk):
+        assert is_cut_off(broker.bootstrap_servers, b"")
+        assert talk.is_open
+
+
+def test_max_connections_per_ip_overrides() -> None:
+    with running(max_connections_per_ip="1", max_connections_per_ip_overrides="10.0.0.1:9,127.0.0.1:2") as (broker, _):
+        with Talk(broker.bootstrap_servers) as second:
+            assert is_cut_off(broker.bootstrap_servers, b"")
+            assert second.is_open
+        with pytest.raises(InvalidSetting, match="address:count"):
+            BrokerSettings.of({"max.connections.per.ip.overrides": "127.0.0.1"})
+
+
+def test_socket_request_max_bytes() -> None:
+    with running(socket_request_max_bytes="1000") as (broker, talk):
+        assert is_cut_off(broker.bootstrap_servers, struct.pack(">i", FRAME_BYTES))
+        assert talk.is_open
+
+
+def test_sasl_server_max_receive_size() -> None:
+    with Broker(settings={**PLAIN_LISTENER, "sasl.server.max.receive.size": "1000"}) as broker:
+        assert is_cut_off(broker.bootstrap_servers, struct.pack(">i", FRAME_BYTES))
+
+
+def test_connection_failed_authentication_delay_ms() -> None:
+    with (
+        Broker(settings={**PLAIN_LISTENER, "connection.failed.authentication.delay.ms": "400"}) as broker,
+        Talk(broker.bootstrap_servers) as talk,
+    ):
+        talk.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        started = time.monotonic()
+        answer = talk.ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
+        assert answer.error_code == errors.SASL_AUTHENTICATION_FAILED.code
+        assert time.monotonic() - started >= 0.4
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.type", "ssl.truststore.type"])
+def test_keys_have_one_form(name: str) -> None:
+    assert BrokerSettings.of({name: "PEM"})
+    with pytest.raises(InvalidSetting, match="PEM"):
+        BrokerSettings.of({name: "JKS"})
+
+
+def test_ssl_principal_mapping_rules() -> None:
+    settings = BrokerSettings.of({"ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/U,DEFAULT"})
+    assert settings.security.listeners["PLAINTEXT"].mapping_rules.name("CN=ann,OU=x") == "ANN"
+
+
+def test_barnabas_http_host() -> None:
+    with socket.create_server(("127.0.0.2", 0)) as held:
+        port = held.getsockname()[1]
+    with running(barnabas_http_host="127.0.0.2", barnabas_http_port=str(port)):
+        with urllib.request.urlopen(f"http://127.0.0.2:{port}/livez", timeout=5) as answer:
+            assert answer.status == 200
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def test_default_replication_factor() -> None:
+    with running(default_replication_factor="2") as (_, talk):
+        wanted = creatable("t", 1)
+        wanted.replication_factor = -1
+        answer = talk.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+        assert answer.topics[0].error_code == errors.INVALID_REPLICATION_FACTOR.code
+
+
+def test_max_request_partition_size_limit() -> None:
+    with running(max_request_partition_size_limit="2") as (_, talk):
+        talk.create("t", 5)
+        wanted = [DescribeTopicPartitionsRequest.TopicRequest(name="t")]
+        answer = talk.ask(DescribeTopicPartitionsRequest(topics=wanted))
+        assert [len(topic.partitions) for topic in answer.topics] == [2]
+        assert answer.next_cursor.partition_index == 2
+
+
+def test_log_retention_check_interval_ms() -> None:
+    with running(log_retention_check_interval_ms="7200000") as (broker, talk):
+        talk.create("t", retention_ms="1000")
+        now_ms = broker.node.world.clock.wall_ms()
+        talk.produce("t", bytes(batch(b"x", timestamp=now_ms)))
+        broker.clock.advance("1h")
+        assert talk.fetch("t").log_start_offset == 0
+        broker.clock.advance("2h")
+        assert talk.fetch("t", 1).log_start_offset == 1
+
+
+def test_replica_high_watermark_checkpoint_interval_ms(tmp_path: Path) -> None:
+    with running(tmp_path, replica_high_watermark_checkpoint_interval_ms="3600000") as (broker, talk):
+        talk.create("t")
+        talk.produce("t", bytes(batch(b"x")))
+        file = tmp_path / "replication-offset-checkpoint"
+        broker.clock.advance("30m")
+        assert not file.exists() or "t 0 1" not in file.read_text()
+        broker.clock.advance("1h")
+        assert "t 0 1" in file.read_text()
+
+
+def test_producer_id_expiration_check_interval_ms() -> None:
+    settings = {"producer_id_expiration_ms": "1000", "producer_id_expiration_check_interval_ms": "7200000"}
+    with running(**settings) as (broker, talk):
+        talk.create("t")
+        producer_id = talk.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)).producer_id
+        now_ms = broker.node.world.clock.wall_ms()
+        records = batch(b"x", timestamp=now_ms, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        assert talk.produce("t", bytes(records)).error_code == 0
+        wanted = [DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])]
+
+        def producers() -> list[Any]:
+            found: list[Any] = (
+                talk.ask(DescribeProducersRequest(topics=wanted)).topics[0].partitions[0].active_producers
+            )
+            return found
+
+        broker.clock.advance("1h")
+        assert len(producers()) == 1
+        broker.clock.advance("2h")
+        assert producers() == []
+
+
+# --- metadata ---------------------------------------------------------------------------------------------------------
+
+
+def snapshots(data_dir: Path) -> list[Path]:
+    """All but the one that every cluster begins with."""
+    return [path for path in (data_dir / "__cluster_metadata-0").glob("*.checkpoint") if int(path.name[:20])]
+
+
+def test_metadata_log_max_record_bytes_between_snapshots(tmp_path: Path) -> None:
+    settings = {
+        "metadata_log_max_record_bytes_between_snapshots": "2000",
+        "metadata_log_max_snapshot_interval_ms": "0",
+    }
+    with running(tmp_path, **settings) as (broker, talk):
+        for number in range(40):
+            talk.create(f"t{number}")
+        broker.clock.advance(1)
+        assert snapshots(tmp_path)
+    with running(tmp_path / "other", metadata_log_max_snapshot_interval_ms="0") as (broker, talk):
+        for number in range(40):
+            talk.create(f"t{number}")
+        broker.clock.advance("2h")
+        assert not snapshots(tmp_path / "other")
+
+
+def test_metadata_log_max_snapshot_interval_ms(tmp_path: Path) -> None:
+    with running(tmp_path, metadata_log_max_snapshot_interval_ms="60000") as (broker, talk):
+        talk.create("t")
+        assert not snapshots(tmp_path)
+        broker.clock.advance("2m")
+        talk.create("u")
+        broker.clock.advance("2m")
+        assert snapshots(tmp_path)
+
+
+# --- groups and transactions ------------------------------------------------------------------------------------------
+
+
+def join(talk: Talk, group: str, *, session_timeout_ms: int = 10_000, member_id: str = "", version: int = 3) -> Any:
+    message = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    return talk.ask(message, version)
+
+
+@pytest.mark.parametrize(
+    ("settings", "session_timeout_ms", "error"),
+    [
+        ({"group_min_session_timeout_ms": "5000"}, 4999, errors.INVALID_SESSION_TIMEOUT),
+        ({"group_min_session_timeout_ms": "5000"}, 5000, errors.NONE),
+        ({"group_max_session_timeout_ms": "7000"}, 7001, errors.INVALID_SESSION_TIMEOUT),
+        ({"group_max_session_timeout_ms": "7000"}, 7000, errors.NONE),
+    ],
+)
+def test_group_session_timeouts(settings: dict[str, str], session_timeout_ms: int, error: errors.WireError) -> None:
+    with running(**settings) as (_, talk):
+        assert find_coordinator(talk, "g") == 0
+        assert join(talk, "g", session_timeout_ms=session_timeout_ms).error_code == error.code
+
+
+def test_group_initial_rebalance_delay_ms() -> None:
+    with running(group_initial_rebalance_delay_ms="400") as (_, talk):
+        assert find_coordinator(talk, "g") == 0
+        started = time.monotonic()
+        assert join(talk, "g").error_code == 0
+        assert time.monotonic() - started >= 0.4
+
+
+def test_group_max_size() -> None:
+    with running(group_max_size="1") as (broker, talk):
+        assert find_coordinator(talk, "g") == 0
+        assert join(talk, "g").error_code == 0
+        with Talk(broker.bootstrap_servers) as second:
+            assert join(second, "g").error_code == errors.GROUP_MAX_SIZE_REACHED.code
+
+
+def commit(talk: Talk, note: str = "") -> int:
+    partition = OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=0, committed_metadata=note
+    )
+    row = OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[partition])
+    code: int = talk.ask(OffsetCommitRequest(group_id="g", topics=[row]), 9).topics[0].partitions[0].error_code
+    return code
+
+
+def test_offset_metadata_max_bytes() -> None:
+    with running(offset_metadata_max_bytes="5") as (_, talk):
+        talk.create("t")
+        assert find_coordinator(talk, "g") == 0
+        assert commit(talk, "12345") == 0
+        assert commit(talk, "123456") == errors.OFFSET_METADATA_TOO_LARGE.code
+
+
+def test_offsets_retention() -> None:
+    settings = {"offsets_retention_minutes": "10", "offsets_retention_check_interval_ms": "3600000"}
+    with running(**settings) as (broker, talk):
+        talk.create("t")
+        assert find_coordinator(talk, "g") == 0
+        assert commit(talk) == 0
+
+        def committed() -> int:
+            group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+            return len(talk.ask(OffsetFetchRequest(groups=[group]), 9).groups[0].topics)
+
+        broker.clock.advance("30m")
+        assert committed() == 1  # too old, and nobody has looked yet
+        broker.clock.advance("1h")
+        assert committed() == 0
+
+
+def test_the_topic_of_offsets_is_made_as_the_settings_say() -> None:
+    with running(offsets_topic_segment_bytes="2097152", offsets_topic_num_partitions="3") as (_, talk):
+        assert find_coordinator(talk, "g") == 0
+        assert topic_config(talk, "__consumer_offsets", "segment.bytes") == "2097152"
+        wanted = [DescribeTopicPartitionsRequest.TopicRequest(name="__consumer_offsets")]
+        assert len(talk.ask(DescribeTopicPartitionsRequest(topics=wanted)).topics[0].partitions) == 3
+
+
+def test_offsets_topic_replication_factor() -> None:
+    with running(offsets_topic_replication_factor="3") as (_, talk):
+        assert find_coordinator(talk, "g") == errors.COORDINATOR_NOT_AVAILABLE.code
+
+
+def test_transaction_state_log_min_isr() -> None:
+    with running(transaction_state_log_min_isr="1", transaction_state_log_num_partitions="2") as (_, talk):
+        assert find_coordinator(talk, "id", kind=1) == 0
+        assert topic_config(talk, "__transaction_state", "min.insync.replicas") == "1"
+
+
+def set_group(talk: Talk, name: str, value: str) -> int:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=GROUP,
+        resource_name="g",
+        configs=[IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=value)],
+    )
+    code: int = talk.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses[0].error_code
+    return code
+
+
+@pytest.mark.parametrize(
+    ("bounds", "name", "inside", "outside"),
+    [
+        (
+            {"group.consumer.min.session.timeout.ms": "40000", "group.consumer.max.session.timeout.ms": "50000"},
+            "consumer.session.timeout.ms",
+            ("40000", "50000"),
+            ("39999", "50001"),
+        ),
+        (
+            {"group.consumer.min.heartbeat.interval.ms": "2000", "group.consumer.max.heartbeat.interval.ms": "9000"},
+            "consumer.heartbeat.interval.ms",
+            ("2000", "9000"),
+            ("1999", "9001"),
+        ),
+        (
+            {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.max.assignment.interval.ms": "3000"},
+            "consumer.assignment.interval.ms",
+            ("0", "3000"),
+            ("-1", "3001"),
+        ),
+    ],
+)
+def test_groups_may_set_what_the_broker_allows(
+    bounds: dict[str, str], name: str, inside: tuple[str, ...], outside: tuple[str, ...]
+) -> None:
+    with Broker(settings=bounds) as broker, Talk(broker.bootstrap_servers) as talk:
+        assert [set_group(talk, name, value) for value in inside] == [0, 0]
+        assert [set_group(talk, name, value) for value in outside] == [errors.INVALID_CONFIG.code] * 2
