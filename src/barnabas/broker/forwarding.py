@@ -24,6 +24,7 @@ from barnabas.wire.messages.envelope import DefaultPrincipalData, EnvelopeReques
 
 FORWARD_LANE: Final = "forward"
 TIMEOUT_MS: Final = 30_000
+TIMEOUT_MS_MIN: Final = 100  # a client that does not want to wait still wants an answer
 SIZE_BYTES: Final = 4
 PRINCIPAL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
@@ -41,7 +42,9 @@ def forwarded(handle: Callable[[Request, Any], Any]) -> Callable[[Request, Any],
         async def there(node_id: int) -> Message:
             return await _forward(request, message, node_id)
 
-        return await request.broker.controller_link.reach(here, there, timeout_ms=TIMEOUT_MS)
+        asked_ms = getattr(message, "timeout_ms", TIMEOUT_MS)
+        timeout_ms = min(max(asked_ms, TIMEOUT_MS_MIN), TIMEOUT_MS)
+        return await request.broker.controller_link.reach(here, there, timeout_ms=timeout_ms)
 
     return handle_or_forward
 

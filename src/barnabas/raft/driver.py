@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.model.ids import NO_BROKER
 from barnabas.observe.log import logger
 from barnabas.raft import events
 from barnabas.raft.delivery import Delivery, LeaderAndEpoch, RaftListener
@@ -126,7 +127,9 @@ class RaftDriver:
 
     @property
     def leader(self) -> LeaderAndEpoch:
-        return LeaderAndEpoch(self._running.machine.acting_leader_id, self._running.machine.epoch)
+        """Who leads, as far as is known here; nobody, for one that takes no part any more."""
+        machine = self._running.machine
+        return LeaderAndEpoch(machine.acting_leader_id if self._running.is_running else NO_BROKER, machine.epoch)
 
     @property
     def is_leader(self) -> bool:
