@@ -20,7 +20,6 @@ from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.health import pages
-from barnabas.broker.leader_recovery import LeaderRecovery
 from barnabas.broker.lifecycle import Lifecycle
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
@@ -52,6 +51,7 @@ from barnabas.observe.log import logger
 from barnabas.raft.driver import RaftDriver
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 from barnabas.replication.replicas import Replicas
+from barnabas.replication.replication import Replication
 from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.identity import read_meta_properties
 from barnabas.storage.store import LogStore
@@ -119,7 +119,8 @@ class Node:
         )
         self.services = self._services(controller, replicas)
         cleanup.push_async_callback(replicas.stop)
-        cleanup.push_async_callback(LeaderRecovery(self.services).stop)
+        replication = self._make_replication(replicas)
+        cleanup.push_async_callback(replication.stop)
         cleanup.push_async_callback(self.services.groups.stop)
         cleanup.push_async_callback(self.services.transactions.stop)
         await self._bind(cleanup)
@@ -272,9 +273,23 @@ class Node:
             heartbeat_interval_ms=cluster.heartbeat_interval_ms,
             session_timeout_ms=cluster.session_timeout_ms,
             registration_timeout_ms=cluster.registration_timeout_ms,
-            is_controlled=lambda: self.services.settings.cluster.has_controlled_shutdown,
+            is_controlled=lambda: self.services.settings.cluster.has_controlled_shutdown and not self.failed.is_set(),
             on_failure=lambda error: self.failed.set(),
         )
+
+    def _make_replication(self, replicas: Replicas) -> Replication:
+        replication = Replication(
+            replicas,
+            clock=self.world.clock,
+            timers=self._timers,
+            links=self._links,
+            ask=lambda message, timeout_ms: self.services.controller_link.ask(message, timeout_ms=timeout_ms),
+            broker_epoch=lambda: self._lifecycle.broker_epoch,
+            settings=lambda: self.services.settings.replication,
+            on_failure=self._on_replication_failure,
+        )
+        replication.start()
+        return replication
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:
         await self.services.groups.runtime.append_marker(index, batch, transaction_version=transaction_version)
@@ -372,6 +387,10 @@ class Node:
             listener.limits = _limits(self.services.settings, self.settings.security.listeners[listener.name])
 
     # --- failing --------------------------------------------------------------------------------------------------
+
+    def _on_replication_failure(self, error: BaseException) -> None:
+        log.error("replication has failed", reason=repr(error))
+        self.failed.set()
 
     def _on_raft_failure(self, error: Exception) -> None:
         log.error("metadata log has failed", reason=error)
