@@ -26,6 +26,7 @@ FORWARD_LANE: Final = "forward"
 TIMEOUT_MS: Final = 30_000
 TIMEOUT_MS_MIN: Final = 100  # a client that does not want to wait still wants an answer
 SIZE_BYTES: Final = 4
+UNSPECIFIED: Final = bytes(4)
 PRINCIPAL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
 # What a handler raises when the leadership was lost under its hands.
@@ -68,7 +69,7 @@ async def _forward(request: Request, message: Message, node_id: int) -> Message:
     envelope = EnvelopeRequest(
         request_data=frame[SIZE_BYTES:],
         request_principal=encode_principal(principal_of(request.broker, request.connection)),
-        client_host_address=ip_address(request.connection.peer[0]).packed,
+        client_host_address=packed_address(request.connection.peer[0]),
     )
     link = request.broker.controller_link
     answer = await link.send(node_id, envelope, lane=FORWARD_LANE, timeout_ms=TIMEOUT_MS)
@@ -82,6 +83,16 @@ async def _forward(request: Request, message: Message, node_id: int) -> Message:
     if correlation_id != header.correlation_id:
         raise Malformed(f"node {node_id} answered request {correlation_id} in the envelope of {header.correlation_id}")
     return response
+
+
+def packed_address(host: str) -> bytes:
+    """The bytes of a client's address; of no address in particular if it did not come by IP."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return UNSPECIFIED
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).packed
 
 
 def _refusal(code: int) -> ApiError:
