@@ -10,12 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.spark.each_batch import each_batch
+    from barnabas.spark.foreach_batch import each_batch
+    from barnabas.spark.pipelines import Files, Pipeline, Topic, pipeline
+    from barnabas.spark.runner import start
     from barnabas.spark.sessions import session
 
-__all__ = ["each_batch", "session"]
+__all__ = ["Files", "Pipeline", "Topic", "each_batch", "pipeline", "session", "start"]
 
-_HOMES = {"each_batch": "each_batch", "session": "sessions"}
+_HOMES = {
+    "Files": "pipelines",
+    "Pipeline": "pipelines",
+    "Topic": "pipelines",
+    "each_batch": "foreach_batch",
+    "pipeline": "pipelines",
+    "session": "sessions",
+    "start": "runner",
+}
 
 
 def __getattr__(name: str) -> object:

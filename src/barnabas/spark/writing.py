@@ -157,7 +157,16 @@ def _selected(piece: pyarrow.RecordBatch, options: SinkOptions) -> pyarrow.Recor
     names = [name for name in names if name != "partition" or piece.column(name).null_count < piece.num_rows]
     if "topic" in names and piece.column("topic").null_count:
         raise InvalidOption("a row has no topic: fill the column topic, or say the option topic")
-    return piece.select(names)
+    return _as_binary(piece.select(names))
+
+
+def _as_binary(piece: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    import pyarrow as pa
+
+    for index, name in enumerate(piece.schema.names):
+        if name in ("key", "value") and piece.schema.field(index).type != pa.binary():
+            piece = piece.set_column(index, pa.field(name, pa.binary()), piece.column(index).cast(pa.binary()))
+    return piece
 
 
 def _size(piece: pyarrow.RecordBatch) -> int:

@@ -1,0 +1,106 @@
+"""What pipelines tell of themselves, for everybody who can reach the cluster: a record each, the newest counts.
+
+Kept in a compacted topic, so that ``barnabas pipeline list`` needs nothing but the cluster. ``barnabas run`` writes,
+``barnabas pipeline`` reads; neither needs Spark for that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from barnabas.client.admin import Admin
+from barnabas.client.admin_topics import NewTopic
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer import Consumer
+from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.producer import Producer
+from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings import Settings
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
+
+TOPIC: Final = "__barnabas_pipelines"
+NEWS_SECONDS: Final = 5.0
+LOST_AFTER_MS: Final = 30_000
+POLL_MS: Final = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    name: str
+    state: str  # running, stopped or failed; lost if a running one has not been heard of for a while
+    file: str
+    master: str
+    host: str
+    process: int
+    checkpoint: str
+    group: str
+    reads: list[str]
+    writes: str
+    started_ms: int
+    updated_ms: int
+    batch_id: int = -1
+    rows_total: int = 0
+    rows_per_second: float = 0.0
+    lag: int | None = None
+    state_rows: int = 0
+    error: str = ""
+
+    def as_of(self, now_ms: int) -> Entry:
+        is_lost = self.state == "running" and now_ms - self.updated_ms > LOST_AFTER_MS
+        return replace(self, state="lost") if is_lost else self
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def tell(settings: Settings, entries: list[Entry]) -> None:
+    """Write entries over older ones of the same name."""
+    values = {each.name: json.dumps(asdict(each)).encode() for each in entries}
+    told = ProducerSettings.of({"bootstrap.servers": ",".join(settings.bootstrap_servers)} | _of_client(settings))
+    async with Producer(told) as producer:
+        await _ensure_topic(producer.cluster)
+        for name, value in values.items():
+            await producer.send(TOPIC, value, key=name.encode())
+
+
+async def listed(settings: Settings) -> list[Entry]:
+    """All pipelines, by name."""
+    told = ConsumerSettings.of({"bootstrap.servers": ",".join(settings.bootstrap_servers)} | _of_client(settings))
+    found: dict[str, Entry] = {}
+    async with Consumer(told) as reader:
+        if not await reader.cluster.look_up([TOPIC]):
+            return []
+        await reader.assign([TopicPartition(TOPIC, 0)], until_end=True)
+        while not reader.is_at_end:
+            for record in await reader.poll(timeout_ms=POLL_MS):
+                name = (record.key or b"").decode()
+                if record.value is None:
+                    found.pop(name, None)
+                else:
+                    found[name] = Entry(**json.loads(record.value))
+    now = now_ms()
+    return [found[name].as_of(now) for name in sorted(found)]
+
+
+def _of_client(settings: Settings) -> dict[str, str]:
+    """What a producer or consumer of the same user has to say at the door."""
+    names = ("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.truststore.location")
+    values = {name: getattr(settings, name.replace(".", "_")) for name in names}
+    return {name: value for name, value in values.items() if value}
+
+
+async def _ensure_topic(cluster: Cluster) -> None:
+    if await cluster.look_up([TOPIC]):
+        return
+    try:
+        await Admin(cluster=cluster).create_topic(NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"}))
+    except ApiError as error:
+        if error.error is not errors.TOPIC_ALREADY_EXISTS:
+            raise
+    await cluster.topic(TOPIC)
