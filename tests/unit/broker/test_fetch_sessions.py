@@ -119,3 +119,35 @@ def test_a_partition_that_gave_data_is_served_last_next_time(sessions: FetchSess
     first = next(iter(session.wanted.values()))
     session.rotate([first])
     assert [item.index for item in session.wanted.values()] == [1, 2, 0]
+
+
+def test_a_follower_gets_a_session_at_the_expense_of_a_consumer(sessions: FetchSessions, clock: HandClock) -> None:
+    first, second = opened(sessions, 0), opened(sessions, 1)
+    clock.now_ms = 10
+    sessions.open(request(first.id, 1), uses_topic_ids=False)
+    session, _, _ = sessions.open(request(0, INITIAL_EPOCH, 0), uses_topic_ids=False, is_follower=True)
+    assert session is not None
+    with pytest.raises(ApiError) as gone:
+        sessions.open(request(second.id, 1), uses_topic_ids=False)
+    assert gone.value.error is errors.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.open(request(0, INITIAL_EPOCH, 0), uses_topic_ids=False)[0] is None, "a consumer waits its time"
+
+
+def test_a_new_request_ends_the_wait_of_the_one_before(sessions: FetchSessions) -> None:
+    session = opened(sessions, 0)
+    calls: list[str] = []
+    session.supersede = lambda: calls.append("answered")
+    sessions.open(request(session.id, 1), uses_topic_ids=False)
+    assert calls == ["answered"]
+    sessions.open(request(session.id, FINAL_EPOCH, 0), uses_topic_ids=False)
+    assert calls == ["answered", "answered"]
+
+
+def test_a_follower_that_names_a_partition_is_told_its_high_watermark_again(sessions: FetchSessions) -> None:
+    told = FetchResponse.PartitionData(high_watermark=5, last_stable_offset=5, log_start_offset=0)
+    for is_follower in (False, True):
+        session, wanted, _ = sessions.open(request(0, INITIAL_EPOCH, 0), uses_topic_ids=False, is_follower=is_follower)
+        assert session is not None
+        assert wanted[0].is_news(told)
+        sessions.open(request(session.id, 1, 0), uses_topic_ids=False)
+        assert wanted[0].is_news(told) == is_follower

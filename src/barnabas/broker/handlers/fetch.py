@@ -240,7 +240,7 @@ class _Fetch:
         if not self._deferred.is_over:
             self.read()
             if self.is_satisfied:
-                self._finish()
+                self._deferred.answer(self.response())
 
     def _finish(self) -> None:
         if not self._deferred.is_over:
