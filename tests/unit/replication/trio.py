@@ -7,12 +7,13 @@ by the test. A link encodes and decodes what it carries, and can be cut, slow or
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
 from barnabas.broker.fetch_sessions import FetchSessions
-from barnabas.broker.handlers import fetch, list_offsets
+from barnabas.broker.handlers import delete_records, fetch, list_offsets
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
 from barnabas.metadata.alter_partition import alter_partition
@@ -43,12 +44,12 @@ from barnabas.storage.validate import Origin, Rules, validate
 from barnabas.testing.loop import SimulatedLoop
 from barnabas.testing.world import simulated_world
 from barnabas.transport.channel import PeerGone
+from barnabas.wire.api import ApiKey
 from barnabas.wire.batch import iterate
 from barnabas.wire.frame import decode_request_header, decode_response, encode_request
 from barnabas.wire.message import Message, decode
-from barnabas.wire.messages import response_of
+from barnabas.wire.messages import request_of, response_of
 from barnabas.wire.messages.alter_partition import AlterPartitionRequest
-from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.records import encode_batch
 from barnabas.world.disk import FileSlice
 from barnabas.world.memory import MemoryDisk
@@ -56,7 +57,12 @@ from barnabas.world.timers import Timers
 
 TOPIC = "t"
 TOPIC_ID = Uuid(bytes(range(16)))
-VERSIONS = {1: 18, 2: 11}  # of Fetch and ListOffsets
+VERSIONS = {ApiKey.FETCH: 18, ApiKey.LIST_OFFSETS: 11}
+HANDLERS: dict[ApiKey, Callable[[Request, Any], Any]] = {
+    ApiKey.FETCH: fetch.handle,
+    ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.DELETE_RECORDS: delete_records.handle,
+}
 
 
 def directory(broker_id: int) -> Uuid:
@@ -165,19 +171,25 @@ class Link:
         async with asyncio.timeout(timeout_ms / 1000):
             await trio.travel(self._source.id, node_id)
             life = target.replicas
-            header, position = decode_request_header(frame)
-            message = decode(type(request), version, frame, position)
-            asked = Request(target.services, cast(Any, None), header)
-            answer = (fetch if isinstance(request, FetchRequest) else list_offsets).handle(asked, cast(Any, message))
-            parts = await answer.future if isinstance(answer, Deferred) else asked.encode(answer)
+            answer = await answer_of(target, frame, request.api_key)
             if target.replicas is not life or not target.is_alive:
                 raise PeerGone("it died")
-            data = b"".join(
-                part.file.read(part.position, part.size_bytes) if isinstance(part, FileSlice) else bytes(part)
-                for part in parts or ()
-            )
             await trio.travel(node_id, self._source.id)
-        return decode_response(response_of(request.api_key), version, data[4:])[1]
+        return answer
+
+
+async def answer_of(broker: Broker, frame: bytes, api_key: ApiKey) -> Message:
+    """Through the codecs and the handler, and back."""
+    header, position = decode_request_header(frame)
+    request = Request(broker.services, cast(Any, None), header)
+    message = decode(request_of(api_key), header.api_version, frame, position)
+    answer = HANDLERS[api_key](request, message)
+    parts = await answer.future if isinstance(answer, Deferred) else request.encode(answer)
+    data = b"".join(
+        part.file.read(part.position, part.size_bytes) if isinstance(part, FileSlice) else bytes(part)
+        for part in parts or ()
+    )
+    return decode_response(response_of(api_key), header.api_version, data[4:])[1]
 
 
 class Trio:
@@ -255,7 +267,7 @@ class Trio:
             else:
                 broker.see()
 
-    def register(self, broker: Broker) -> None:
+    def register(self, broker: Broker, *, rack: str | None = None) -> None:
         self.epochs += 1
         broker.epoch = self.epochs
         self.commit(
@@ -264,6 +276,7 @@ class Trio:
                 incarnation_id=Uuid(self.epochs.to_bytes(16)),
                 broker_epoch=broker.epoch,
                 end_points=[],
+                rack=rack,
                 log_dirs=[directory(broker.id)],
                 fenced=True,
             ),
@@ -280,6 +293,21 @@ class Trio:
     @property
     def isr(self) -> list[int]:
         return sorted(self.state.isr)
+
+    def add_partition(self, index: int, *, leader: int) -> None:
+        ids = list(self.brokers)
+        self.commit(
+            PartitionRecord(
+                partition_id=index,
+                topic_id=TOPIC_ID,
+                replicas=ids,
+                isr=ids,
+                leader=leader,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[directory(number) for number in ids],
+            )
+        )
 
     def change(self, *, leader: int | None = None, isr: list[int] | None = None) -> None:
         record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
@@ -342,6 +370,12 @@ class Trio:
         batch = memoryview(bytearray(encode_batch([(now_ms, None, value, ())])))
         validated = validate(batch, Rules.of(partition.log.settings, origin=Origin.CLIENT), now_ms=now_ms)
         return partition.append(validated, is_waiting_for_all=is_waiting_for_all, now_ms=now_ms).base_offset
+
+    async def ask_broker(self, broker: Broker, request: Message, version: int) -> Any:
+        """What a broker answers a client."""
+        assert request.api_key is not None
+        parts = encode_request(request, version, correlation_id=1, client_id="c")
+        return await answer_of(broker, b"".join(cast("list[bytes]", parts))[4:], request.api_key)
 
     async def settled(self, ms: int = 2000) -> None:
         await asyncio.sleep(ms / 1000)
