@@ -131,7 +131,7 @@ class Java(ConsumerMember):
             "GroupMember",
             *(self.bootstrap, self.group, f"/{named[1:]}" if named.startswith("^") else named, *settings),
             options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M"),
-            classes=str(_classes()),
+            classes=str(java_classes()),
         )
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -168,7 +168,7 @@ class Java(ConsumerMember):
             raise AssertionError(f"Java's member ended with {code}:\n{''.join(said)[-2000:]}")
 
 
-def _classes() -> Path:
+def java_classes() -> Path:
     directory = cache_directory("java", hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16])
     with locked("java-group-member"):
         if not (directory / "GroupMember.class").exists():

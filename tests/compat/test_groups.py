@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from group_members import MEMBERS, ConfluentMember, Member, run_as_process, until
+from group_members import MEMBERS as PYTHON_MEMBERS
+from group_members import ConfluentMember, Member, run_as_process, until
+from java_members import JavaMember
 
 from barnabas.testing import Broker
 
@@ -27,6 +29,8 @@ pytestmark = [
 ]
 
 PARTITIONS = 6
+MEMBERS: dict[str, type[Member]] = {**PYTHON_MEMBERS, JavaMember.name: JavaMember}
+EACH_MEMBER = [pytest.param(name, marks=[pytest.mark.java] if name == "java" else []) for name in MEMBERS]
 ADMIN_SECONDS_MAX = 20.0
 
 
@@ -115,7 +119,7 @@ def are_settled(*members: Member) -> Callable[[], bool]:
     return check
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("name", EACH_MEMBER)
 def test_the_next_member_goes_on_where_the_last_one_committed(address: str, topic: str, group: str, name: str) -> None:
     write(address, topic, 60)
     first = MEMBERS[name](address, group, topic).start()
@@ -131,8 +135,14 @@ def test_the_next_member_goes_on_where_the_last_one_committed(address: str, topi
 
 @pytest.mark.parametrize(
     "names",
-    [["confluent"] * 3, ["kafka-python"] * 3, ["aiokafka"] * 3, ["confluent", "kafka-python", "aiokafka"]],
-    ids=["confluent", "kafka-python", "aiokafka", "mixed"],
+    [
+        pytest.param(["confluent"] * 3, id="confluent"),
+        pytest.param(["kafka-python"] * 3, id="kafka-python"),
+        pytest.param(["aiokafka"] * 3, id="aiokafka"),
+        pytest.param(["confluent", "kafka-python", "aiokafka"], id="mixed"),
+        pytest.param(["java"] * 3, id="java", marks=pytest.mark.java),
+        pytest.param(["java", "confluent", "kafka-python", "aiokafka"], id="mixed-with-java", marks=pytest.mark.java),
+    ],
 )
 def test_members_come_and_go_and_every_record_is_read_once(
     address: str, topic: str, group: str, names: list[str], session_ms: int
@@ -151,15 +161,16 @@ def test_members_come_and_go_and_every_record_is_read_once(
     assert values(members) == list(range(written))
 
 
+@pytest.mark.parametrize("name", ["confluent", pytest.param("java", marks=pytest.mark.java)])
 def test_the_partitions_of_a_member_that_dies_are_taken_over(
-    address: str, topic: str, group: str, session_ms: int
+    address: str, topic: str, group: str, session_ms: int, name: str
 ) -> None:
     load = Load(address, topic)
-    dying = run_as_process(address, group, topic, session_ms)
-    survivor = ConfluentMember(address, group, topic, session_ms=session_ms).start()
+    kill = die_as_java if name == "java" else die_as_confluent
+    die = kill(address, group, topic, session_ms)
+    survivor = MEMBERS[name](address, group, topic, session_ms=session_ms).start()
     until(lambda: 0 < len(survivor.assigned) < PARTITIONS, "both have some")
-    dying.kill()
-    dying.join(ADMIN_SECONDS_MAX)
+    die()
     until(are_settled(survivor), "the survivor has everything")
     written = load.stop()
     producer = Producer({"bootstrap.servers": address, "log_level": 2})
@@ -169,10 +180,26 @@ def test_the_partitions_of_a_member_that_dies_are_taken_over(
     last = set(range(written, written + PARTITIONS))
     until(lambda: last <= set(values([survivor])), "what came last was read")
     survivor.stop()
-    dying.close()
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+def die_as_confluent(address: str, group: str, topic: str, session_ms: int) -> Callable[[], None]:
+    process = run_as_process(address, group, topic, session_ms)
+
+    def die() -> None:
+        process.kill()
+        process.join(ADMIN_SECONDS_MAX)
+        process.close()
+
+    return die
+
+
+def die_as_java(address: str, group: str, topic: str, session_ms: int) -> Callable[[], None]:
+    member = JavaMember(address, group, topic, session_ms=session_ms)
+    member.start()
+    return member.kill
+
+
+@pytest.mark.parametrize("name", EACH_MEMBER)
 def test_a_static_member_that_returns_in_time_disturbs_nobody(address: str, topic: str, group: str, name: str) -> None:
     kind = MEMBERS[name]
     stays = kind(address, group, topic, session_ms=10_000, instance="stays").start()
@@ -187,10 +214,13 @@ def test_a_static_member_that_returns_in_time_disturbs_nobody(address: str, topi
     stays.stop()
 
 
-def test_a_cooperative_group_moves_only_what_must_move(address: str, topic: str, group: str, session_ms: int) -> None:
+@pytest.mark.parametrize("name", ["confluent", pytest.param("java", marks=pytest.mark.java)])
+def test_a_cooperative_group_moves_only_what_must_move(
+    address: str, topic: str, group: str, session_ms: int, name: str
+) -> None:
     load = Load(address, topic)
     members: list[Member] = [
-        ConfluentMember(address, group, topic, session_ms=session_ms, assignor="cooperative-sticky") for _ in range(3)
+        MEMBERS[name](address, group, topic, session_ms=session_ms, assignor="cooperative-sticky") for _ in range(3)
     ]
     members[0].start()
     until(are_settled(members[0]), "the first has everything")

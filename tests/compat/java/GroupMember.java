@@ -48,9 +48,9 @@ public final class GroupMember {
         stopper.start();
         try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             if (arguments[2].startsWith("/")) {
-                consumer.subscribe(new SubscriptionPattern(arguments[2].substring(1)), new Listener());
+                consumer.subscribe(new SubscriptionPattern(arguments[2].substring(1)), new Listener(consumer));
             } else {
-                consumer.subscribe(List.of(arguments[2].split(",")), new Listener());
+                consumer.subscribe(List.of(arguments[2].split(",")), new Listener(consumer));
             }
             while (!isStopping.get()) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
@@ -58,13 +58,17 @@ public final class GroupMember {
                     say(record);
                 }
                 if (!records.isEmpty()) {
-                    try {
-                        consumer.commitSync();
-                    } catch (RebalanceInProgressException | CommitFailedException error) {
-                        System.err.println(error);
-                    }
+                    commit(consumer);
                 }
             }
+        }
+    }
+
+    private static void commit(KafkaConsumer<byte[], byte[]> consumer) {
+        try {
+            consumer.commitSync();
+        } catch (RebalanceInProgressException | CommitFailedException error) {
+            System.err.println(error);
         }
     }
 
@@ -85,10 +89,17 @@ public final class GroupMember {
         row.put("topic", record.topic());
         row.put("partition", record.partition());
         row.put("offset", record.offset());
+        row.put("value", record.value() == null ? "" : new String(record.value(), StandardCharsets.UTF_8));
         OUT.println(JSON.writeValueAsString(row));
     }
 
     private static final class Listener implements ConsumerRebalanceListener {
+        private final KafkaConsumer<byte[], byte[]> consumer;
+
+        Listener(KafkaConsumer<byte[], byte[]> consumer) {
+            this.consumer = consumer;
+        }
+
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
             say("assigned", partitions);
@@ -96,6 +107,8 @@ public final class GroupMember {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            // What could not be committed because a rebalance had begun is committed before it goes on.
+            commit(consumer);
             say("revoked", partitions);
         }
 
