@@ -118,6 +118,8 @@ class PartitionQueue:
 
     def expired(self, now: float) -> list[Batch]:
         """Batches whose time is up; those in flight get an answer first."""
+        if not self.retries and (not self.waiting or self.waiting[0].deadline > now):
+            return []  # they wait in the order in which they came
         gone = [batch for batch in (*self.retries, *self.waiting) if batch.deadline <= now]
         for batch in gone:
             if batch in self.retries:
@@ -155,32 +157,38 @@ class Accumulator:
         """A record larger than the whole memory is let in alone."""
         return self.used_bytes + size_bytes <= self._memory_bytes_max or not self._unsettled
 
+    @property
+    def room_bytes(self) -> int:
+        return self._memory_bytes_max - self.used_bytes
+
     def append(self, partition: TopicPartition, entry: Entry, size_bytes: int, *, now: float) -> tuple[Delivery, bool]:
         """The record's promise, and whether the sender has a reason to look."""
-        queue = self.queues.get(partition)
-        if queue is None:
-            queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
+        queue = self.queue(partition)
         self.used_bytes += size_bytes
         batch = queue.waiting[-1] if queue.waiting else None
         if batch is not None and batch.is_open and batch.size_bytes + size_bytes <= self._batch_bytes:
             return batch.append(entry, size_bytes), False
-        self._next_order += 1
-        batch = Batch(partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
-        self._unsettled[batch] = None
-        queue.waiting.append(batch)
-        return batch.append(entry, size_bytes), True
+        return self.open(queue, now=now).append(entry, size_bytes), True
 
-    def append_whole(self, partition: TopicPartition, content: BatchContent, *, now: float) -> Batch:
-        """Records that are a batch of their own already."""
+    def queue(self, partition: TopicPartition) -> PartitionQueue:
         queue = self.queues.get(partition)
         if queue is None:
             queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
+        return queue
+
+    def open(self, queue: PartitionQueue, *, now: float) -> Batch:
+        """A new batch at the end of the queue, which is empty still."""
         self._next_order += 1
-        batch = Batch(partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
-        batch.records, batch.records_bytes = content, content.size_bytes
-        self.used_bytes += content.size_bytes
+        batch = Batch(queue.partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
         self._unsettled[batch] = None
         queue.waiting.append(batch)
+        return batch
+
+    def append_whole(self, partition: TopicPartition, content: BatchContent, *, now: float) -> Batch:
+        """Records that are a batch of their own already."""
+        batch = self.open(self.queue(partition), now=now)
+        batch.records, batch.records_bytes = content, content.size_bytes
+        self.used_bytes += content.size_bytes
         return batch
 
     @property

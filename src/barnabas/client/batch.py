@@ -120,6 +120,10 @@ class Batch:
         return not self.attempts and isinstance(self.records, list)
 
     @property
+    def is_split(self) -> bool:
+        return bool(self._successors)
+
+    @property
     def rank(self) -> tuple[int, int]:
         """The order in which batches of one partition must be written."""
         return self.order, self.first_index
@@ -237,3 +241,17 @@ class Delivery:
     @property
     def is_done(self) -> bool:
         return self._batch.after_split(self._index)[0].done.done()
+
+    @property
+    def metadata(self) -> RecordMetadata:
+        """Where the record went, once it is done; raises why it did not go."""
+        batch = self._batch
+        if batch._successors:
+            batch, index = batch.after_split(self._index)
+            return batch.metadata(index)
+        return batch.metadata(self._index)
+
+    @property
+    def place(self) -> tuple[Batch, int]:
+        """The batch that it came into, and its index there."""
+        return self._batch, self._index

@@ -89,3 +89,6 @@ class Admin:
     unregister_broker = _waiting(admin.Admin.unregister_broker)
     describe_features = _waiting(admin.Admin.describe_features)
     update_features = _waiting(admin.Admin.update_features)
+    describe_acls = _waiting(admin.Admin.describe_acls)
+    create_acls = _waiting(admin.Admin.create_acls)
+    delete_acls = _waiting(admin.Admin.delete_acls)

@@ -49,6 +49,10 @@ class LoopThread:
         """Run a plain function on the loop's thread: what it touches belongs to that thread."""
         return self.run(self._call(function))
 
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """The same without waiting for it."""
+        self.loop.call_soon_threadsafe(function)
+
     def stop(self) -> None:
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from barnabas.client import producer
 from barnabas.client.batch import Headers, RecordMetadata
 from barnabas.client.blocking_loop import LoopThread
+from barnabas.client.blocking_outbox import Outbox, Promise
 from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.serdes.serde import K, Serde, V
@@ -37,6 +38,7 @@ class Producer(Generic[K, V]):
         self._inner: producer.Producer[K, V] = self._thread.call(
             lambda: producer.Producer(settings, key=key, value=value, **more)
         )
+        self._outbox: Outbox[K, V] = Outbox(self._thread, self._inner)
 
     def __enter__(self) -> Self:
         return self
@@ -58,20 +60,30 @@ class Producer(Generic[K, V]):
             self._inner.send(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
         )
 
+    def send_soon(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | Mapping[str, bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Promise:
+        """Wait only until there is room for the record; ``result`` of what this answers, or ``flush``, has the rest."""
+        promise = Promise(self._outbox)
+        self._outbox.put((promise, topic, value, key, headers, partition, timestamp_ms))
+        return promise
+
     def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
         """Send pairs of key and value, and wait for all of them."""
-        pairs = list(records)
-
-        async def work() -> list[RecordMetadata]:
-            deliveries = [await self._inner.send_soon(topic, value, key=key) for key, value in pairs]
-            return [await delivery for delivery in deliveries]
-
-        return self._thread.run(work())
+        return self._thread.run(self._inner.send_many(topic, list(records)))
 
     def send_arrow(self, table: pyarrow.Table | pyarrow.RecordBatch, topic: str | None = None) -> int:
         return self._thread.run(self._inner.send_arrow(table, topic))
 
     def flush(self) -> None:
+        self._thread.run(self._outbox.empty())
         self._thread.run(self._inner.flush())
 
     @contextmanager
@@ -80,6 +92,7 @@ class Producer(Generic[K, V]):
         self._thread.run(manager.__aenter__())
         try:
             yield self
+            self._thread.run(self._outbox.empty())
         except BaseException as error:
             self._thread.run(manager.__aexit__(type(error), error, error.__traceback__))
             raise
@@ -89,13 +102,20 @@ class Producer(Generic[K, V]):
         self._thread.run(self._inner.send_offsets(offsets, group))
 
     def hand_over(self) -> OpenTransaction:
+        self._thread.run(self._outbox.empty())
         return self._thread.run(self._inner.hand_over())
 
     def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
         self._thread.run(self._inner.end_transaction(transaction, commit=commit))
 
+    @property
+    def buffered_bytes(self) -> int:
+        return self._thread.call(lambda: self._inner.buffered_bytes)
+
     def close(self, *, flush: bool = True) -> None:
         try:
+            if flush:
+                self._thread.run(self._outbox.empty())
             self._thread.run(self._inner.close(flush=flush))
         finally:
             self._thread.stop()

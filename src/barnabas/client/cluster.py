@@ -39,6 +39,7 @@ class Cluster:
         self._world = world
         self.metadata = ClusterMetadata()
         self._connections: dict[tuple[int, str], Connection] = {}
+        self.fresh: dict[str, TopicMetadata] = {}  # the usable ones, while nothing has said that they changed
         self._wanted: set[str] = set()
         self._is_stale = True
         self._time: Callable[[], float] = lambda: 0.0
@@ -144,6 +145,7 @@ class Cluster:
     def invalidate(self) -> None:
         """An answer said that the picture is out of date."""
         self._is_stale = True
+        self.fresh = {}
 
     async def topic(self, name: str, *, auto_create: bool = False, timeout_ms: int | None = None) -> TopicMetadata:
         """What is known of a topic; asks until the cluster knows it and every partition has been led."""
@@ -220,13 +222,15 @@ class Cluster:
         )
         if response.error_code != errors.NONE.code:
             raise ApiError(error_of(response.error_code))
-        self._learn(response)
         self._is_stale = False
+        self._learn(response)
         self._time = asyncio.get_running_loop().time  # it is asked for every record that is sent
         self._fresh_until = self._time() + self.settings.metadata_max_age_ms / 1000
 
     def _learn(self, response: MetadataResponse) -> None:
         self.metadata = self.metadata.updated(response)
+        if not self._is_stale:
+            self.fresh = {name: topic for name, topic in self.metadata.topics.items() if topic.is_usable}
         for key, connection in list(self._connections.items()):
             broker = self.metadata.brokers.get(key[0])
             if key[0] > BOOTSTRAP_ID and (broker is None or (broker.host, broker.port) != _end(connection)):
@@ -263,6 +267,7 @@ class Cluster:
         """These topics are no longer of interest, or are known to be gone."""
         for topic in topics:
             self._wanted.discard(topic)
+            self.fresh.pop(topic, None)
             self.metadata = self.metadata.without(topic)
 
 

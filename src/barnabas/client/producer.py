@@ -7,7 +7,7 @@ can be under way. Batches are the accumulator's, requests the sender's, the choi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, Self, cast
 
@@ -16,15 +16,15 @@ from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_
 from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
-from barnabas.client.errors import NoTransaction, ProducerClosed, RecordTooLarge, TimedOut, TransactionAborted
+from barnabas.client.errors import NoTransaction, ProducerClosed, TransactionAborted
+from barnabas.client.intake import Intake, metadata_of
 from barnabas.client.metadata import TopicMetadata
-from barnabas.client.partitioner import Partitioner, Sticky, of_key
+from barnabas.client.partitioner import Partitioner, of_key
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
 from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
-from barnabas.model import errors
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.world.world import World
 
@@ -60,7 +60,6 @@ class Producer(Generic[K, V]):
         self._clock = self.cluster.world.clock
         self._partitioner = partitioner
         self._coder = _coder(key, value)
-        self._sticky = Sticky(self.cluster.world.entropy, batch_bytes=self.settings.batch_size)
         self._accumulator = Accumulator(
             batch_bytes=self.settings.batch_size,
             linger=self.settings.linger_ms / 1000,
@@ -68,13 +67,13 @@ class Producer(Generic[K, V]):
             memory_bytes_max=self.settings.buffer_memory,
             is_idempotent=self.settings.enable_idempotence,
         )
+        self._intake = Intake(self.cluster, self.settings, self._accumulator, partitioner)
         self._transactions: Transactions | None = None
         if self.settings.transactional_id is not None:
             self._transactions = Transactions(
                 self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
             )
             self._accumulator.on_failure = self._transactions.fail
-        self._time: Callable[[], float] = lambda: asyncio.get_running_loop().time()
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -116,27 +115,49 @@ class Producer(Generic[K, V]):
             raise ProducerClosed("the producer is closed")
         if self._transactions is not None:
             self._transactions.check_open()
-        if isinstance(headers, Mapping):
-            headers = tuple(headers.items())
+        pairs = cast("Headers", headers)
+        if headers and isinstance(headers, Mapping):  # asking costs something, and most records have none
+            pairs = tuple(headers.items())
         raw_key, raw_value = cast("tuple[bytes | None, bytes | None]", (key, value))
         if self._coder is not None:
             raw_key, raw_value = await self._coder.encode(topic, key, value)
-        size_bytes = size_of(raw_key, raw_value, headers)
-        if size_bytes > min(self.settings.max_request_size, self.settings.buffer_memory):
-            raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
-        found = self.cluster.known_topic(topic)
-        if found is None or not self._accumulator.has_room(size_bytes):
-            found = await self._wait(topic, size_bytes)
-        place = self._place(found, raw_key, partition, size_bytes)
-        if timestamp_ms is None:
-            timestamp_ms = self._clock.wall_ms()
-        delivery, is_news = self._accumulator.append(
-            TopicPartition(topic, place), (timestamp_ms, raw_key, raw_value, headers), size_bytes, now=self._time()
-        )
-        if is_news:
-            self._started().wake()
-            await asyncio.sleep(0)  # a caller in a tight loop lets the sender work once for every batch
+        intake = self._intake
+        delivery = intake.quick(topic, raw_key, raw_value, pairs, partition, timestamp_ms)
+        while delivery is None:
+            await intake.wait(topic, size_of(raw_key, raw_value, pairs), self._started().wait_for_change)
+            delivery = intake.quick(topic, raw_key, raw_value, pairs, partition, timestamp_ms)
+        if intake.has_news:
+            await self._tell_sender(topic)
         return delivery
+
+    async def _tell_sender(self, topic: str) -> None:
+        self._intake.has_news = False
+        self._started().wake()
+        if self.cluster.known_topic(topic) is None:
+            self.cluster.invalidate()  # it has aged: the next record asks
+        await asyncio.sleep(0)  # a caller in a tight loop lets the sender work once for every batch
+
+    async def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
+        """Send pairs of key and value, wait until all are acknowledged, and say where each went."""
+        pairs = list(records)
+        runs: list[tuple[Batch, int, int]] = []
+        is_plain = self._coder is None and self._transactions is None
+        index = 0
+        while index < len(pairs):
+            run = None
+            if is_plain and not self._is_closed:
+                run = self._intake.quick_run(topic, cast("list[tuple[bytes | None, bytes | None]]", pairs), index)
+            if run is None:
+                key, value = pairs[index]
+                batch, first = (await self.send_soon(topic, value, key=key)).place
+                run = batch, first, 1
+            elif self._intake.has_news:
+                await self._tell_sender(topic)
+            runs.append(run)
+            index += run[2]
+        for batch in dict.fromkeys(batch for batch, _, _ in runs):
+            await delivered(batch)
+        return [metadata for run in runs for metadata in metadata_of(*run)]
 
     async def send_arrow(self, table: pyarrow.Table | pyarrow.RecordBatch, topic: str | None = None) -> int:
         """Send every row and wait until all are acknowledged; answers with their number.
@@ -178,8 +199,12 @@ class Producer(Generic[K, V]):
                 self._transactions.check_open()
             content = ArrowRows(piece, self._clock.wall_ms())
             if not self._accumulator.has_room(content.size_bytes):
-                await self._wait(topic.name, content.size_bytes)
-            place = TopicPartition(topic.name, self._place(topic, None, partition, content.size_bytes))
+                await self._intake.wait(topic.name, content.size_bytes, self._started().wait_for_change)
+            if partition is None:
+                chosen = self._intake.choose(topic, content.size_bytes)
+            else:
+                chosen = self._intake.place(topic, None, partition)
+            place = TopicPartition(topic.name, chosen)
             sent.append(self._accumulator.append_whole(place, content, now=asyncio.get_running_loop().time()))
             self._started().wake()
             await asyncio.sleep(0)
@@ -294,41 +319,11 @@ class Producer(Generic[K, V]):
 
     def _started(self) -> Sender:
         if self._sender is None:
-            self._time = asyncio.get_running_loop().time
             self._sender = Sender(self.cluster, self._accumulator, self.settings, self._transactions)
             self._running = asyncio.get_running_loop().create_task(self._sender.run(), name="producer")
         elif self._running is not None and self._running.done():
             self._running.result()  # our own mistake ended it: raise it here rather than wait for ever
         return self._sender
-
-    async def _wait(self, topic: str, size_bytes: int) -> TopicMetadata:
-        """The slow path: the topic is not known yet, or the memory is full."""
-        limit_ms = self.settings.max_block_ms
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                while True:
-                    found = await self.cluster.topic(topic, auto_create=True, timeout_ms=limit_ms)
-                    if self._accumulator.has_room(size_bytes):
-                        return found
-                    await self._started().wait_for_change()
-        except TimeoutError:
-            raise TimedOut(f"no room for another record of {topic} within max.block.ms={limit_ms}") from None
-
-    def _place(self, topic: TopicMetadata, key: bytes | None, partition: int | None, size_bytes: int) -> int:
-        count = len(topic.partitions)
-        if partition is not None:
-            if not 0 <= partition < count:
-                raise ApiError(
-                    errors.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"Topic {topic.name!r} has partitions 0 to {count - 1}, and no {partition}.",
-                )
-            return partition
-        if key is not None:
-            return self._partitioner(topic.name, key, count)
-        chosen = self._sticky.stay(topic.name, size_bytes)
-        if chosen is not None and chosen < count:
-            return chosen
-        return self._sticky.choose(topic.name, topic.led_partitions or range(count), size_bytes=size_bytes)
 
 
 def _coder(key: Serde[K] | None, value: Serde[V] | None) -> Coder[K, V] | None:

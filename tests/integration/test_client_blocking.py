@@ -1,0 +1,85 @@
+"""The producer without async: many records cross over at a time, in order, and every failure is heard of."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import ConsumerSettings, NewTopic, ProducerSettings, Settings, TopicPartition, blocking
+from barnabas.client.batch import RecordMetadata
+from barnabas.client.errors import RecordTooLarge, Unencodable
+from barnabas.client.serdes import STR
+from barnabas.testing import Broker
+
+
+def make(broker: Broker, name: str, partitions: int = 1) -> tuple[str, ...]:
+    servers = (broker.bootstrap_servers,)
+    with blocking.Admin(Settings(bootstrap_servers=servers)) as admin:
+        admin.create_topic(NewTopic(name, partition_count=partitions))
+    return servers
+
+
+def values(servers: tuple[str, ...], name: str) -> list[bytes | None]:
+    with blocking.Consumer(ConsumerSettings(bootstrap_servers=servers)) as consumer:
+        consumer.assign([TopicPartition(name, 0)], until_end=True)
+        return [record.value for record in consumer]
+
+
+def test_what_is_sent_soon_arrives_in_order(shared_broker: Broker, name: str) -> None:
+    servers = make(shared_broker, name)
+    with blocking.Producer(ProducerSettings(bootstrap_servers=servers)) as producer:
+        promises = [producer.send_soon(name, b"%d" % number, headers={"n": b"1"}) for number in range(30_000)]
+        assert promises[17].result() == RecordMetadata(name, 0, 17, promises[17].result().timestamp_ms)
+        producer.flush()
+        assert all(promise.is_done for promise in promises)
+        assert producer.buffered_bytes == 0
+        late = producer.send_soon(name, b"last")
+    assert late.is_done
+    assert values(servers, name) == [*(b"%d" % number for number in range(30_000)), b"last"]
+
+
+def test_what_could_not_be_sent_is_heard_of_once(shared_broker: Broker, name: str) -> None:
+    servers = make(shared_broker, name)
+    with blocking.Producer(ProducerSettings(bootstrap_servers=servers), value=STR) as producer:
+        large = producer.send_soon(name, "x" * 2_000_000)
+        wrong = producer.send_soon(name, 7)  # type: ignore[arg-type]
+        fine = producer.send_soon(name, "fine")
+        with pytest.raises(RecordTooLarge):
+            producer.flush()
+        producer.flush()
+        with pytest.raises(RecordTooLarge):
+            large.result()
+        with pytest.raises(Unencodable):
+            wrong.result()
+        assert fine.result(timeout_ms=10_000).offset == 0
+
+
+def test_a_transaction_ends_after_all_that_was_sent_in_it(shared_broker: Broker, name: str) -> None:
+    servers = make(shared_broker, name)
+    settings = ProducerSettings(bootstrap_servers=servers, transactional_id=name)
+    with blocking.Producer(settings) as producer:
+        with producer.transaction():
+            for number in range(1_000):
+                producer.send_soon(name, b"%d" % number)
+
+        def fail() -> None:
+            with producer.transaction():
+                producer.send_soon(name, b"dropped")
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fail()
+    committed = ConsumerSettings(bootstrap_servers=servers, isolation_level="read_committed")
+    with blocking.Consumer(committed) as consumer:
+        consumer.assign([TopicPartition(name, 0)], until_end=True)
+        assert [record.value for record in consumer] == [b"%d" % number for number in range(1_000)]
+
+
+def test_many_at_once_say_where_each_went(shared_broker: Broker, name: str) -> None:
+    servers = make(shared_broker, name, 3)
+    pairs = [(b"k%d" % number if number % 3 else None, b"%d" % number) for number in range(5_000)]
+    with blocking.Producer(ProducerSettings(bootstrap_servers=servers)) as producer:
+        sent = producer.send_many(name, pairs)
+    with blocking.Consumer(ConsumerSettings(bootstrap_servers=servers)) as consumer:
+        consumer.assign([TopicPartition(name, index) for index in range(3)], until_end=True)
+        found = {(record.partition, record.offset): (record.key, record.value) for record in consumer}
+    assert [found[where.partition, where.offset] for where in sent] == pairs
