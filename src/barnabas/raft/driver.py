@@ -67,12 +67,13 @@ class RaftDriver:
         self._world = world
         self._timers = timers
         self._directory = directory
-        self._local = local
+        # What may be set until the start.
+        self.local = local
+        self.listener = listener
+        self.initial_voters = initial_voters
         self._cluster_id = cluster_id
         self._settings = settings or RaftSettings()
-        self.listener = listener  # set it before the start
         self._peers: RaftPeers = peers or NoPeers()
-        self._initial_voters = initial_voters
         self._bootstrap_servers = tuple(bootstrap_servers)
         self._on_failure = on_failure or (lambda error: None)
         self._engine: Engine | None = None
@@ -81,13 +82,13 @@ class RaftDriver:
         """Open or make the files, give the listener the newest snapshot, take part in the quorum."""
         assert self._engine is None
         metadata_log = await MetadataLog.open(
-            self._world, self._directory, self._settings, initial_voters=self._initial_voters
+            self._world, self._directory, self._settings, initial_voters=self.initial_voters
         )
         bootstrap_ids = tuple(BOOTSTRAP_ID_FIRST - place for place in range(len(self._bootstrap_servers)))
         for node_id, endpoint in zip(bootstrap_ids, self._bootstrap_servers, strict=True):
             self._peers.learn(node_id, (endpoint,))
         machine = RaftMachine(
-            local=self._local,
+            local=self.local,
             settings=self._settings,
             log=metadata_log.view(),
             state=read_state(self._world.disk, self._directory) or QuorumState(),
@@ -151,7 +152,7 @@ class RaftDriver:
     def propose(self, records: Sequence[bytes], *, epoch: int) -> int:
         """Append one batch and answer its last offset; it counts when it is committed. NotLeader if we do not lead."""
         if not self._running.is_running:
-            raise NotLeader(f"replica {self._local.id} takes no part in the quorum: {self.failure or 'stopped'}")
+            raise NotLeader(f"replica {self.local.id} takes no part in the quorum: {self.failure or 'stopped'}")
         now_ms = self._world.clock.wall_ms()
         batch = encode_batch([(now_ms, None, value, ()) for value in records])
         if len(batch) > BATCH_BYTES_MAX:
