@@ -375,3 +375,11 @@ def test_groups_may_set_what_the_broker_allows(
     with Broker(settings=bounds) as broker, Talk(broker.bootstrap_servers) as talk:
         assert [set_group(talk, name, value) for value in inside] == [0, 0]
         assert [set_group(talk, name, value) for value in outside] == [errors.INVALID_CONFIG.code] * 2
+
+
+def test_message_timestamp_after_max_ms(talk: Talk, name: str, shared_broker: Broker) -> None:
+    ahead_ms = shared_broker.node.world.clock.wall_ms() + 7_200_000
+    talk.create(name)
+    assert talk.produce(name, bytes(batch(b"x", timestamp=ahead_ms))).error_code == errors.INVALID_TIMESTAMP.code
+    talk.create(f"{name}-wide", message_timestamp_after_max_ms="10800000")
+    assert talk.produce(f"{name}-wide", bytes(batch(b"x", timestamp=ahead_ms))).error_code == 0

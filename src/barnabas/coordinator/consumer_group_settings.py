@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from barnabas.coordinator.assignors import ASSIGNORS
-from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
 
 _KAFKA_CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -50,9 +50,9 @@ def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Sett
     return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
-def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str) -> tuple[Setting, ...]:
+def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str, **more: Any) -> tuple[Setting, ...]:
     return (
-        _setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1),
+        _setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1, **more),
         _setting(
             f"group.consumer.min.{what}", Kind.INT, minimum, f"The least that a group may set as consumer.{what}."
         ),
@@ -63,7 +63,14 @@ def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str) -> t
 CONSUMER_GROUP_SETTINGS: Final[tuple[Setting, ...]] = (
     *_bounded("session.timeout.ms", 45_000, 45_000, 60_000, "After what time without a heartbeat a member is removed."),
     *_bounded("heartbeat.interval.ms", 5_000, 5_000, 15_000, "How often members are told to send a heartbeat."),
-    *_bounded("assignment.interval.ms", 1_000, 0, 15_000, "The least time between two assignments of a group."),
+    *_bounded(
+        "assignment.interval.ms",
+        1_000,
+        0,
+        15_000,
+        "The least time between two assignments of a group.",
+        update=Update.CLUSTER_WIDE,
+    ),
     _setting("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1),
     _setting(
         "group.consumer.assignors",

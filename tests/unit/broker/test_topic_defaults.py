@@ -11,6 +11,7 @@ from barnabas.model.settings import InvalidSetting, Kind, Setting
 from barnabas.storage.settings import TOPIC_SETTINGS
 
 PAIRS = [(setting, name) for setting in TOPIC_SETTINGS for name in setting.synonyms]
+# preallocate, remote.storage.enable, remote.log.copy.disable, remote.log.delete.on.disable
 NOT_OFFERED = [setting for setting in TOPIC_SETTINGS if setting.default is False and setting.check is not None]
 
 
