@@ -37,8 +37,8 @@ test-fast: $(STAMP) ## all but the slow ones
 docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py
 
-demo: $(STAMP) ## a broker, records in, records out, and how to go on
-	@$(BIN)/python tools/demo.py
+demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
+	@$(BIN)/python -m tools.demo
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
 	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
