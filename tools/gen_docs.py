@@ -8,16 +8,22 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from barnabas.broker.profile import DEVELOPMENT
 from barnabas.broker.routes import ROUTES, Route
 from barnabas.broker.settings import BROKER_SETTINGS
-from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, SettingTable
+from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
+EFFECTS = {
+    Update.READ_ONLY: "at a restart",
+    Update.PER_BROKER: "at once, broker by broker",
+    Update.CLUSTER_WIDE: "at once",
+}
 
 
 def compatibility() -> str:
@@ -48,11 +54,25 @@ def _part(route: Route, title: str) -> str:
 
 
 def settings() -> str:
+    used = [setting for setting in BROKER_SETTINGS if not setting.unused]
     lines = [
         "# Settings",
         "",
-        "Names, types and defaults are Kafka's. A broker reads them from a `server.properties` or TOML file",
-        "(`--config`) and from `--set name=value`; topics get theirs when they are made or altered.",
+        "Names, types and defaults are those of Kafka 4.3; where they are not, and why, is listed in",
+        "`tests/unit/broker/test_kafka_settings.py`. Each setting names the test that shows what it does, and",
+        "`make check` fails for one that has none.",
+        "",
+        "A broker reads its settings, each source over the ones before it, from",
+        "",
+        "1. a file, `--config server.properties` or TOML with the same names; without one, the profile below,",
+        "2. the environment: `BARNABAS_SET_LOG_RETENTION_HOURS=1` is `log.retention.hours=1`,",
+        "3. the command line: `--set log.retention.hours=1`,",
+        "4. the cluster, for those that take effect at once: `barnabas config set broker 1 log.retention.ms=3600000`,",
+        "   or `broker all` for every broker.",
+        "",
+        "`barnabas config get broker 1 --all --doc` shows what is in force, and which source it comes from. Topics get",
+        "theirs when they are made (`barnabas topic create -c`) or altered (`barnabas config set topic`). A name that",
+        "does not exist is an error that suggests the right one.",
         "",
         "## The development profile",
         "",
@@ -64,23 +84,55 @@ def settings() -> str:
         "",
         "## Broker",
         "",
-        *_table(BROKER_SETTINGS),
+        *_table(used, "broker"),
         "",
         "## Topic",
         "",
-        *_table(TOPIC_SETTINGS),
+        *_table(TOPIC_SETTINGS, "topic"),
+        "",
+        "## Without effect",
+        "",
+        "Files for Kafka name these, so they are known; whoever sets one is told that it does nothing, and why.",
+        "",
+        "| setting | why |",
+        "|---|---|",
+        *(
+            f"| `{setting.name}` | {setting.doc.removeprefix('No effect here: ')} |"
+            for setting in sorted(BROKER_SETTINGS, key=lambda setting: setting.name)
+            if setting.unused
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(table: SettingTable) -> Iterator[str]:
-    yield "| setting | type | default | takes effect | what it does |"
-    yield "|---|---|---|---|---|"
+def _table(table: Iterable[Setting], name: str) -> Iterator[str]:
+    shown = tomllib.loads((DOCS.parent / "tests" / "settings.toml").read_text())[name]
+    yield "| setting | type | default | allowed | takes effect | what it does | shown by |"
+    yield "|---|---|---|---|---|---|---|"
     for setting in sorted(table, key=lambda setting: setting.name):
         yield (
-            f"| `{setting.name}` | {setting.kind.name.lower()} | {_default(setting)} "
-            f"| {setting.update.value} | {setting.doc} |"
+            f"| `{setting.name}` | {setting.kind.name.lower()} | {_default(setting)} | {_allowed(setting)} "
+            f"| {EFFECTS[setting.update]} | {setting.doc} | {_test(shown.get(setting.name), setting)} |"
         )
+
+
+def _allowed(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.minimum is None and setting.maximum is None:
+        return ""
+    low, high = (None if edge is None else f"{edge:.16g}" for edge in (setting.minimum, setting.maximum))
+    if high is None:
+        return f"{low} and more"
+    return f"up to {high}" if low is None else f"{low} to {high}"
+
+
+def _test(place: str | None, setting: Setting) -> str:
+    if place is not None:
+        path, _, test = place.partition("::")
+        return f"[{test.removeprefix('test_').replace('_', ' ')}](../{path})"
+    of_topic = next((topic.name for topic in TOPIC_SETTINGS if setting.name in topic.synonyms), None)
+    return "" if of_topic is None else f"`{of_topic}` of the topics"
 
 
 def _default(setting: Setting) -> str:
