@@ -30,6 +30,7 @@ from barnabas.raft.settings import RaftSettings
 from barnabas.raft.voters import Endpoint, Voter
 
 UPDATE_VOTER_PERIOD_FACTOR: Final = 3  # in fetch timeouts: let a few fetches go first
+APPLICANT_DIVISOR: Final = 4  # of a fetch timeout: enough for a few fetches to bring a small log
 CHECK_QUORUM_FACTOR: Final = 1.5  # in fetch timeouts: leave time for the way there and back
 
 
@@ -172,8 +173,16 @@ class Core:
         self.state = QuorumState(epoch, leader_id, voted)
         self.leader_endpoints = endpoints
         self._emit(Learn(leader_id, endpoints))
+        self._become(Follower(self.now_ms + self.settings.fetch_timeout_ms, self._next_voter_change_ms()))
+
+    def _next_voter_change_ms(self) -> int:
+        """When to ask for a change of the voters: soon for one who wants to be a voter, since the quorum is weaker
+        without it; else it can wait, and whoever moves does so rarely."""
         timeout_ms = self.settings.fetch_timeout_ms
-        self._become(Follower(self.now_ms + timeout_ms, self.now_ms + UPDATE_VOTER_PERIOD_FACTOR * timeout_ms))
+        is_applicant = self.settings.auto_join_enable and not self.is_voter
+        return self.now_ms + (
+            timeout_ms // APPLICANT_DIVISOR if is_applicant else UPDATE_VOTER_PERIOD_FACTOR * timeout_ms
+        )
 
     def _become_prospective(self) -> None:
         assert self.is_voter

@@ -7,7 +7,6 @@ follow in the same way; their fetches acknowledge nothing, but help them to find
 from __future__ import annotations
 
 from barnabas.model import errors
-from barnabas.raft.core import UPDATE_VOTER_PERIOD_FACTOR
 from barnabas.raft.elections import Elections
 from barnabas.raft.events import (
     Alarm,
@@ -47,7 +46,7 @@ class Following(Elections):
         if self.installing is not None or not self.log.is_synced or self._is_waiting():
             return
         if self.now_ms >= role.update_voter_deadline_ms and self._ask_for_voter_change():
-            role.update_voter_deadline_ms = self.now_ms + UPDATE_VOTER_PERIOD_FACTOR * self.settings.fetch_timeout_ms
+            role.update_voter_deadline_ms = self._next_voter_change_ms()
             return
         is_leader_silent = self.now_ms >= role.fetch_deadline_ms
         if is_leader_silent or not self._connection(self.leader_id).is_ready(self.now_ms):
