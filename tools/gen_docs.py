@@ -9,11 +9,11 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.routes import ROUTES, Route
+from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, Route
 from barnabas.broker.settings import BROKER_SETTINGS
 from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
@@ -30,19 +30,38 @@ def compatibility() -> str:
     lines = [
         "# Compatibility",
         "",
-        "Every API that the broker serves, made from its table of routes. What is not listed is not announced.",
+        "Every API that a node serves, made from its tables of routes. What is not listed is not announced.",
         "",
         "| key | API | versions | behaviour | differs from Kafka |",
         "|---|---|---|---|---|",
     ]
-    for key in sorted(ROUTES):
-        route = ROUTES[key]
+    lines += _routes(ROUTES)
+    lines += [
+        "",
+        "## Between nodes",
+        "",
+        "What the listeners named in `controller.listener.names` serve beside those of the above that are forwarded to",
+        "the active controller, in envelopes or from tools that are given `--bootstrap-controller`.",
+        "",
+        "| key | API | versions | behaviour | differs from Kafka |",
+        "|---|---|---|---|---|",
+    ]
+    own = {key: route for key, route in CONTROLLER_ROUTES.items() if not (key in ROUTES and _is_same(key))}
+    return "\n".join([*lines, *_routes(own)]) + "\n"
+
+
+def _is_same(key: int) -> bool:
+    return CONTROLLER_ROUTES[key].module is ROUTES[key].module
+
+
+def _routes(routes: Mapping[int, Route]) -> Iterator[str]:
+    for key in sorted(routes):
+        route = routes[key]
         versions = f"{route.versions[0]}–{route.versions[-1]}" if len(route.versions) > 1 else str(route.versions[0])
-        lines.append(
+        yield (
             f"| {int(key)} | {route.request.__name__.removesuffix('Request')} | {versions} "
             f"| {_part(route, 'Behaviour')} | {_part(route, 'Differs from Kafka')} |"
         )
-    return "\n".join(lines) + "\n"
 
 
 def _part(route: Route, title: str) -> str:

@@ -22,7 +22,9 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages import request_of
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
+from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -42,6 +44,7 @@ from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
@@ -52,15 +55,18 @@ from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest
+from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest
 from barnabas.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
@@ -246,6 +252,14 @@ def requests() -> dict[ApiKey, Message]:
         ),
         ApiKey.DESCRIBE_QUORUM: DescribeQuorumRequest(),
         ApiKey.UPDATE_FEATURES: UpdateFeaturesRequest(validate_only=True),
+        ApiKey.ELECT_LEADERS: ElectLeadersRequest(
+            topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="no-such-topic", partitions=[0])]
+        ),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsRequest(),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsRequest(topics=None),
+        ApiKey.UNREGISTER_BROKER: UnregisterBrokerRequest(broker_id=99),
+        ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest(cluster_id="another", voter_id=1),
+        ApiKey.REMOVE_RAFT_VOTER: RemoveRaftVoterRequest(cluster_id="another", voter_id=1),
         ApiKey.DESCRIBE_PRODUCERS: DescribeProducersRequest(
             topics=[DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[0])]
         ),
@@ -311,6 +325,12 @@ NEEDS: dict[ApiKey, list[tuple[Operation, ResourceType]]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: [(May.ALTER, C)],
     ApiKey.DESCRIBE_QUORUM: [(May.DESCRIBE, C)],
     ApiKey.UPDATE_FEATURES: [(May.ALTER, C)],
+    ApiKey.ELECT_LEADERS: [(May.ALTER, C)],
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: [(May.ALTER, C)],
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: [(May.DESCRIBE, C)],
+    ApiKey.UNREGISTER_BROKER: [(May.ALTER, C)],
+    ApiKey.ADD_RAFT_VOTER: [(May.ALTER, C)],
+    ApiKey.REMOVE_RAFT_VOTER: [(May.ALTER, C)],
     ApiKey.DESCRIBE_PRODUCERS: [(May.READ, T)],
     ApiKey.DESCRIBE_TRANSACTIONS: [(May.DESCRIBE, X)],
     ApiKey.CONSUMER_GROUP_HEARTBEAT: [(May.READ, G)],

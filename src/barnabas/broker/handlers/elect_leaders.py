@@ -10,8 +10,28 @@ from __future__ import annotations
 from barnabas.broker.controller_requests import submit
 from barnabas.broker.request import Request
 from barnabas.metadata.controller import elect_leaders
+from barnabas.model.errors import ApiError
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
 async def handle(request: Request, message: ElectLeadersRequest) -> ElectLeadersResponse:
     return await submit(request.broker, lambda image, facts: elect_leaders(image, message, facts))
+
+
+def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    """Version 0 has no error for the whole, so it is said of every partition; asked about all, there are none."""
+    if message.topic_partitions is None:
+        return ElectLeadersResponse(error_code=error.error.code)
+    row = ElectLeadersResponse.PartitionResult
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ElectLeadersResponse.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    row(partition_id=index, error_code=error.error.code, error_message=error.message)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in message.topic_partitions
+        ]
+    )
