@@ -1,0 +1,97 @@
+"""``python -m bench.spark``: both connectors in turn, on one broker with the same records; prints a table.
+
+``--scale 0.1`` takes a tenth of the records. Needs Maven for Spark's own connector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from barnabas import NewTopic, ProducerSettings, Settings, blocking
+from barnabas.testing import BrokerProcess
+from bench.machine import describe
+from bench.spark.jars import connector_jars, connector_version
+
+ROWS = {"100 B": 2_000_000, "1 KB": 400_000}
+SIZES = {"100 B": 100, "1 KB": 1024}
+CHUNK_ROWS = 50_000
+PARTITIONS = 2
+
+
+def fill(servers: str, rows: dict[str, int]) -> None:
+    import pyarrow as pa
+
+    with blocking.Admin(Settings.of({"bootstrap.servers": servers})) as admin:
+        names = [f"input-{size}" for size in SIZES.values()]
+        names += [f"{word}-{side}" for word in ("output", "sums", "copy") for side in ("kafka", "barnabas")]
+        for name in names:
+            admin.create_topic(NewTopic(name, PARTITIONS))
+    with blocking.Producer(ProducerSettings.of({"bootstrap.servers": servers})) as producer:
+        for size, value_bytes in SIZES.items():
+            keys = pa.array([str(number % 10_000).encode() for number in range(CHUNK_ROWS)])
+            values = pa.array([bytes([65 + number % 26]) * value_bytes for number in range(CHUNK_ROWS)])
+            for start in range(0, rows[size], CHUNK_ROWS):
+                count = min(CHUNK_ROWS, rows[size] - start)
+                producer.send_arrow(pa.table({"key": keys[:count], "value": values[:count]}), f"input-{value_bytes}")
+
+
+def measure(side: str, servers: str, rows: dict[str, int], rounds: int) -> list[dict[str, object]]:
+    jars = ",".join(map(str, connector_jars())) if side == "kafka" else ""
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-m", "bench.spark.side", side, servers, directory, json.dumps(rows), str(rounds)]
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"BENCH_SPARK_JARS": jars},
+            start_new_session=True,
+            check=False,
+        )
+    if done.returncode:
+        print(f"{side} ended with code {done.returncode}", file=sys.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3, help="of each measurement; the best counts")
+    parser.add_argument("--turns", type=int, default=1, help="how often each side has its turn; the best counts")
+    parser.add_argument("--sides", default="kafka,barnabas")
+    options = parser.parse_args()
+    rows = {size: int(count * options.scale) for size, count in ROWS.items()}
+    import pyspark
+
+    print(f"{describe()}; PySpark {pyspark.__version__}, its Kafka connector {connector_version()}", flush=True)
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    units: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker") as broker:
+        fill(broker.bootstrap_servers, rows)
+        for _ in range(options.turns):
+            for side in options.sides.split(","):
+                for each in measure(side, broker.bootstrap_servers, rows, options.rounds):
+                    name, value, unit = str(each["name"]), float(str(each["value"])), str(each["unit"])
+                    units[name] = unit
+                    better = max if unit == "rows/s" else min
+                    found[name][side] = better(value, found[name].get(side, value))
+                    print(f"  {side:9} {name:36} {value:>12,.0f} {unit}", flush=True)
+    print(f"\n{'':38}{'kafka':>12}{'barnabas':>12}  {'':8}factor")
+    for name, sides in found.items():
+        kafka, ours = sides.get("kafka"), sides.get("barnabas")
+        if kafka is None and "," in name:
+            kafka = found[name.split(",")[0]].get("kafka")
+        factor = "" if not kafka or not ours else f"{ours / kafka if units[name] == 'rows/s' else kafka / ours:.2f}"
+        cells = "".join(f"{'-' if value is None else f'{value:,.0f}':>12}" for value in (kafka, ours))
+        print(f"{name:38}{cells}  {units[name]:8}{factor}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
