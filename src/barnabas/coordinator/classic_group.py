@@ -11,7 +11,7 @@ import enum
 from collections import Counter
 from typing import Final
 
-from barnabas.coordinator.classic_member import ClassicMember, Protocols
+from barnabas.coordinator.classic_member import ClassicMember, Protocols, largest_metadata_bytes
 from barnabas.coordinator.group_records import GroupMetadataValue
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
@@ -62,6 +62,7 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self._speakers: Counter[str] = Counter()  # protocol -> how many members speak it
+        self.metadata_bytes = 0  # what the group's line has to hold of its members' metadata, at most
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.pending_members: dict[str, None] = {}  # ids given out that have not come back
         self.pending_syncs: dict[str, None] = {}
@@ -106,15 +107,20 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self._speakers.update(dict(member.protocols).keys())
+        self._note_protocols(member)
         self.pending_members.pop(member.member_id, None)
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         self._forget_protocols(member)
         member.protocols = protocols
-        self._speakers.update(dict(protocols).keys())
+        self._note_protocols(member)
+
+    def _note_protocols(self, member: ClassicMember) -> None:
+        self._speakers.update(dict(member.protocols).keys())
+        self.metadata_bytes += largest_metadata_bytes(member.protocols)
 
     def _forget_protocols(self, member: ClassicMember) -> None:
+        self.metadata_bytes -= largest_metadata_bytes(member.protocols)
         for name in dict(member.protocols):
             self._speakers[name] -= 1
             if not self._speakers[name]:

@@ -72,3 +72,8 @@ class ClassicMember:
             protocols=((protocol or "", record.subscription),),
             assignment=record.assignment,
         )
+
+
+def largest_metadata_bytes(protocols: Protocols) -> int:
+    """What a group's line has to hold of a member, whichever protocol is chosen."""
+    return max((len(metadata) for _, metadata in protocols), default=0)

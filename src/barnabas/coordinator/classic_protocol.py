@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from barnabas.coordinator.classic_group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup
-from barnabas.coordinator.classic_member import ClassicMember, Protocols
+from barnabas.coordinator.classic_member import ClassicMember, Protocols, largest_metadata_bytes
 from barnabas.coordinator.classic_rebalance import (
     ClassicRebalance,
     join_refused,
@@ -21,7 +21,12 @@ from barnabas.coordinator.classic_rebalance import (
 from barnabas.coordinator.effects import Effects
 from barnabas.coordinator.group_records import classic_group_key, classic_group_value
 from barnabas.coordinator.group_requests import GroupRequest
-from barnabas.coordinator.group_settings import NEW_MEMBER_JOIN_MS_MAX, PENDING_MEMBERS_MAX, GroupSettings
+from barnabas.coordinator.group_settings import (
+    NEW_MEMBER_JOIN_MS_MAX,
+    PENDING_MEMBERS_MAX,
+    PROTOCOLS_PER_MEMBER_MAX,
+    GroupSettings,
+)
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -51,6 +56,8 @@ class ClassicProtocol:
             effects.answer(request_id, join_refused(message.member_id, errors.INCONSISTENT_GROUP_PROTOCOL))
         elif sum(len(metadata) for _, metadata in protocols) > self._settings().record_bytes_max:
             effects.answer(request_id, join_refused(message.member_id, errors.MESSAGE_TOO_LARGE))
+        elif not self._can_keep(group, message.member_id, protocols):
+            effects.answer(request_id, join_refused("", errors.GROUP_MAX_SIZE_REACHED))
         elif message.member_id:
             self._join_known(group, request_id, message, asked, now_ms, effects)
         elif message.group_instance_id is not None:
@@ -69,6 +76,14 @@ class ClassicProtocol:
             # Who waits already is in; so the last ones to come are left out if the limit was lowered.
             return (member is not None and member.join_request is not None) or group.joined_count < limit
         return member is not None or len(group.members) < limit
+
+    def _can_keep(self, group: ClassicGroup, member_id: str, protocols: Protocols) -> bool:
+        """Whether the group fits into its line with this member: one who says too much must not end it for all."""
+        if len(protocols) > PROTOCOLS_PER_MEMBER_MAX:
+            return False
+        member = group.members.get(member_id)
+        others_bytes = group.metadata_bytes - (largest_metadata_bytes(member.protocols) if member else 0)
+        return others_bytes + largest_metadata_bytes(protocols) <= self._settings().record_bytes_max
 
     def _hand_out_id(
         self,

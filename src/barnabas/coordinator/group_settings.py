@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from barnabas.model.settings import INT32_MAX, Kind, Setting
 
 NEW_MEMBER_JOIN_MS_MAX: Final = 300_000  # how long a new member's join waits before it is taken for gone
+PROTOCOLS_PER_MEMBER_MAX: Final = 100  # clients offer one to four
 PENDING_MEMBERS_MAX: Final = 10_000  # per group: ids that were given out and not used yet
 GROUPS_MAX: Final = 100_000  # per shard, of which there are 50
 EXPIRED_PER_STEP_MAX: Final = 5_000  # tombstones written in one step when offsets expire
