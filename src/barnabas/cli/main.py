@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "acl": Command("acl", "list, create and delete rules of who may do what"),
     "user": Command("user", "create, list and delete those who sign in by SCRAM"),
     "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
+    "doctor": Command("doctor", "say what is wrong, how that shows and what mends it"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
     "version": Command("version", "print the version"),
 }

@@ -131,7 +131,7 @@ def _configure_why(parser: ArgumentParser) -> None:
 def _why(arguments: Namespace) -> None:
     async def work() -> list[Waiting]:
         async with admin_of(arguments) as admin:
-            return await _find_waiting(admin, arguments.topic, arguments.partition)
+            return await find_waiting(admin, arguments.topic, arguments.partition)
 
     found = attend(work())
     if not is_table(arguments):
@@ -143,7 +143,8 @@ def _why(arguments: Namespace) -> None:
         print(f"{arguments.topic}: no transaction is open; readers of committed records see everything")
 
 
-async def _find_waiting(admin: Admin, topic: str, chosen: list[int] | None) -> list[Waiting]:
+async def find_waiting(admin: Admin, topic: str, chosen: list[int] | None) -> list[Waiting]:
+    """The oldest open transaction of each partition that has one."""
     known = await admin.cluster.topic(topic, timeout_ms=0)
     found = []
     for index in chosen or range(len(known.partitions)):

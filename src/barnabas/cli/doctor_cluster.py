@@ -1,0 +1,205 @@
+"""What is wrong, or would be, with brokers, partitions and disks. Pure: facts in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from barnabas.cli.doctor_facts import DiskFacts, Facts
+from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding, count, some
+from barnabas.cli.output import duration, size
+from barnabas.client.metadata import PartitionMetadata
+from barnabas.model.ids import TopicPartition
+
+FREE_BAD: Final = 0.05
+FREE_WARNING: Final = 0.15
+RUNWAY_BAD_SECONDS: Final = 3600
+RUNWAY_WARNING_SECONDS: Final = 86_400
+GROWTH_BYTES_MIN: Final = 1024 * 1024  # in a second; less says nothing about a day
+
+
+def cluster_findings(facts: Facts) -> Iterator[Finding]:
+    yield from _listeners(facts)
+    if facts.unreachable:
+        return
+    yield from _partitions(facts)
+    yield from _deaths(facts)
+    yield from _durability(facts)
+    for disk in facts.disks:
+        yield from _disk(disk, facts.seconds)
+
+
+def _listeners(facts: Facts) -> Iterator[Finding]:
+    for broker in facts.cluster.brokers:
+        if broker.id in facts.unreachable:
+            address = f"{broker.host}:{broker.port}"
+            yield Finding(
+                BAD,
+                f"broker {broker.id}",
+                f"clients are told to connect to {address}, and nobody answers there",
+                f"a connection from here fails: {facts.unreachable[broker.id]}",
+                "start it with the address that clients can reach: "
+                "barnabas up --set advertised.listeners=PLAINTEXT://HOST:PORT",
+            )
+    for broker_id in sorted(facts.cluster.fenced):
+        yield Finding(
+            BAD,
+            f"broker {broker_id}",
+            "it is fenced: it does not run, or the controller has not heard of it",
+            "DescribeCluster lists it as fenced",
+            f"start it; or, if it is gone for good, barnabas broker forget {broker_id}",
+        )
+
+
+class _Part(NamedTuple):
+    place: TopicPartition
+    part: PartitionMetadata
+    min_isr: int
+
+    @property
+    def needed(self) -> int:
+        """More in-sync replicas than there are replicas are never asked for."""
+        return min(self.min_isr, len(self.part.replicas))
+
+
+def _parts(facts: Facts) -> list[_Part]:
+    return [
+        _Part(
+            TopicPartition(topic.name, part.partition),
+            part,
+            int(facts.settings.get(topic.name, {}).get("min.insync.replicas") or 1),
+        )
+        for topic in facts.topics
+        for part in topic.partitions
+    ]
+
+
+def _partitions(facts: Facts) -> Iterator[Finding]:
+    parts = _parts(facts)
+    leaderless = [each for each in parts if each.part.leader < 0]
+    if leaderless:
+        holders = sorted({replica for each in leaderless for replica in each.part.replicas})
+        yield Finding(
+            BAD,
+            count(len(leaderless), "partition"),
+            "nobody leads them: they can be neither written nor read",
+            some(each.place for each in leaderless),
+            f"start broker {', '.join(map(str, holders))}, which has their replicas",
+        )
+    led = [each for each in parts if each.part.leader >= 0]
+    refused = [each for each in led if len(each.part.isr) < each.needed]
+    if refused:
+        yield Finding(
+            BAD,
+            count(len(refused), "partition"),
+            "fewer replicas are in sync than min.insync.replicas asks: producers with acks=all are refused",
+            some(f"{each.place} ({len(each.part.isr)} of {each.needed})" for each in refused),
+            f"start broker {', '.join(map(str, _missing(refused)))}, or wait until it has caught up",
+        )
+    short = [each for each in led if len(each.part.isr) < len(each.part.replicas) and each not in refused]
+    if short:
+        yield Finding(
+            WARNING,
+            count(len(short), "partition"),
+            "not all replicas are in sync",
+            some(f"{each.place} (in sync {_ids(each.part.isr)} of {_ids(each.part.replicas)})" for each in short),
+            f"start broker {', '.join(map(str, _missing(short)))}, or wait until it has caught up",
+        )
+
+
+def _missing(parts: list[_Part]) -> list[int]:
+    return sorted({replica for each in parts for replica in each.part.replicas if replica not in each.part.isr})
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, sorted(brokers)))
+
+
+def _deaths(facts: Facts) -> Iterator[Finding]:
+    """What each broker would take with it if it died now, and never came back."""
+    parts = _parts(facts)
+    for broker in facts.cluster.brokers:
+        if broker.id in facts.cluster.fenced:
+            continue
+        lost = [each for each in parts if each.part.isr == (broker.id,)]
+        stopped = [
+            each
+            for each in parts
+            if broker.id in each.part.isr and each not in lost and len(each.part.isr) - 1 < each.needed
+        ]
+        if lost:
+            alone = len(facts.cluster.brokers) == 1
+            yield Finding(
+                NOTE if alone else WARNING,
+                f"if broker {broker.id} dies now",
+                f"{count(len(lost), 'partition')} cannot be read any more, and their records are lost with its disk",
+                f"no other replica is in sync: {some(each.place for each in lost)}",
+                "nothing else can hold them while there is one broker: barnabas up --brokers 3 is a cluster"
+                if alone
+                else "give them more replicas: barnabas reassign --help",
+            )
+        if stopped:
+            yield Finding(
+                WARNING,
+                f"if broker {broker.id} dies now",
+                f"{count(len(stopped), 'partition')} would refuse producers with acks=all; nothing would be lost",
+                f"in sync would be one less than min.insync.replicas asks: {some(each.place for each in stopped)}",
+                "give them more replicas than min.insync.replicas: barnabas reassign --help",
+            )
+
+
+def _durability(facts: Facts) -> Iterator[Finding]:
+    if len(facts.cluster.brokers) < 2:
+        return
+    alone = [topic.name for topic in facts.topics if all(len(part.replicas) == 1 for part in topic.partitions)]
+    if alone:
+        yield Finding(
+            WARNING,
+            count(len(alone), "topic"),
+            "there are several brokers, and these topics have one replica",
+            some(alone),
+            "barnabas reassign --help says how to give them more; `-r 3` does it for new ones",
+        )
+    unclean = [
+        name for name, values in facts.settings.items() if values.get("unclean.leader.election.enable") == "true"
+    ]
+    if unclean:
+        yield Finding(
+            WARNING,
+            count(len(unclean), "topic"),
+            "a replica that is not in sync may lead them, and acknowledged records be lost",
+            f"unclean.leader.election.enable=true: {some(unclean)}",
+            f"barnabas config set topic {unclean[0]} unclean.leader.election.enable=false",
+        )
+
+
+def _disk(disk: DiskFacts, seconds: float) -> Iterator[Finding]:
+    about = f"broker {disk.broker}, {disk.directory.path}"
+    if disk.directory.error is not None:
+        yield Finding(
+            BAD,
+            about,
+            "the directory is offline, and all its partitions with it",
+            disk.directory.error.message,
+            "replace the disk and start the broker again; what other brokers have is copied back",
+        )
+        return
+    total, usable = disk.directory.total_bytes, disk.directory.usable_bytes
+    if total <= 0 or usable < 0:
+        return
+    growth = (disk.bytes - disk.earlier_bytes) / seconds if seconds else 0.0
+    runway = usable / growth if growth >= GROWTH_BYTES_MIN else None
+    is_bad = usable / total < FREE_BAD or (runway is not None and runway < RUNWAY_BAD_SECONDS)
+    is_warning = usable / total < FREE_WARNING or (runway is not None and runway < RUNWAY_WARNING_SECONDS)
+    if not is_bad and not is_warning:
+        return
+    evidence = f"{size(usable)} of {size(total)} are free ({usable / total:.0%})"
+    if runway is not None:
+        evidence += f"; {size(round(growth))}/s were written while we looked: full in {duration(round(runway * 1000))}"
+    largest = max(disk.directory.replicas.items(), key=lambda item: item[1].size_bytes, default=None)
+    mend = "make room on the disk, or add one to log.dirs"
+    if largest is not None:
+        name, replica = largest
+        evidence += f"; the largest is {name} with {size(replica.size_bytes)}"
+        mend = f"barnabas config set topic {name.topic} retention.bytes=BYTES, or add a disk to log.dirs"
+    yield Finding(BAD if is_bad else WARNING, about, "the disk is about to fill", evidence, mend)

@@ -1,0 +1,232 @@
+"""What a doctor concludes from facts: each finding has what shows it and what mends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.cli.doctor_cluster import cluster_findings
+from barnabas.cli.doctor_facts import DiskFacts, Facts, GroupFacts
+from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding
+from barnabas.cli.doctor_groups import group_findings, producer_findings
+from barnabas.cli.txn import Waiting
+from barnabas.client.admin_brokers import ClusterDescription, LogDirectory, ReplicaOnDisk
+from barnabas.client.admin_groups import GroupDescription, GroupMember
+from barnabas.client.admin_transactions import ActiveProducer, TransactionDescription
+from barnabas.client.lag import Lag
+from barnabas.client.metadata import Broker, PartitionMetadata, TopicMetadata
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import ZERO_UUID, TopicPartition
+
+GIB = 1 << 30
+PLACE = TopicPartition("t", 0)
+NOW_MS = 1_000_000
+
+
+def cluster(*ids: int, fenced: tuple[int, ...] = ()) -> ClusterDescription:
+    return ClusterDescription("c", 1, tuple(Broker(each, "h", 9000 + each) for each in ids), frozenset(fenced))
+
+
+def topic(name: str, *parts: tuple[int, tuple[int, ...], tuple[int, ...]]) -> TopicMetadata:
+    """From leader, replicas and isr of each partition."""
+    partitions = tuple(
+        PartitionMetadata(index, leader, 0, replicas, isr, (), errors.NONE)
+        for index, (leader, replicas, isr) in enumerate(parts)
+    )
+    return TopicMetadata(name, ZERO_UUID, False, partitions, errors.NONE)
+
+
+def found(facts: Facts) -> list[Finding]:
+    findings = [*cluster_findings(facts), *group_findings(facts)]
+    assert all(each.evidence and each.mend for each in findings)
+    return findings
+
+
+def said(facts: Facts) -> list[tuple[str, str]]:
+    return [(each.severity, each.about) for each in found(facts)]
+
+
+def facts(*topics: TopicMetadata, brokers: tuple[int, ...] = (1, 2, 3), **more: Any) -> Facts:
+    settings = more.pop("settings", {each.name: {"min.insync.replicas": "2"} for each in topics})
+    return Facts(cluster(*brokers, fenced=more.pop("fenced", ())), {}, topics, settings, seconds=1.0, **more)
+
+
+# --- brokers and partitions -------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_cluster_has_nothing_to_hear() -> None:
+    assert found(facts(topic("t", (1, (1, 2, 3), (1, 2, 3)), (2, (2, 3, 1), (1, 2, 3))))) == []
+
+
+def test_an_address_that_does_not_answer_is_all_that_is_said() -> None:
+    (finding,) = found(Facts(cluster(1), {1: "Connection refused"}))
+    assert finding.severity == BAD
+    assert "h:9001" in finding.what
+    assert "Connection refused" in finding.evidence
+    assert "advertised.listeners" in finding.mend
+
+
+def test_a_broker_that_is_fenced_and_what_it_took_with_it() -> None:
+    findings = found(facts(topic("t", (-1, (3,), (3,))), fenced=(3,)))
+    assert [(each.severity, each.about) for each in findings[:2]] == [(BAD, "broker 3"), (BAD, "1 partition")]
+    assert "start broker 3" in findings[1].mend
+
+
+def test_too_few_in_sync_is_bad_and_merely_fewer_is_a_warning() -> None:
+    short = topic("short", (1, (1, 2, 3), (1, 2)))
+    refused = topic("refused", (1, (1, 2, 3), (1,)))
+    findings = found(facts(short, refused))
+    assert [(each.severity, each.evidence) for each in findings[:2]] == [
+        (BAD, "refused-0 (1 of 2)"),
+        (WARNING, "short-0 (in sync 1,2 of 1,2,3)"),
+    ]
+
+
+def test_what_dies_with_a_broker() -> None:
+    findings = found(facts(topic("t", (1, (1, 2, 3), (1,)), (2, (2, 3), (2, 3)))))
+    deaths = {each.about: each for each in findings if each.about.startswith("if broker")}
+    assert "1 partition cannot be read" in deaths["if broker 1 dies now"].what
+    assert "t-0" in deaths["if broker 1 dies now"].evidence
+    assert "would refuse producers" in deaths["if broker 2 dies now"].what
+    assert "nothing would be lost" in deaths["if broker 3 dies now"].what
+
+
+def test_a_broker_alone_is_a_note() -> None:
+    assert said(facts(topic("t", (1, (1,), (1,))), brokers=(1,))) == [(NOTE, "if broker 1 dies now")]
+
+
+def test_one_replica_among_several_brokers_and_unclean_elections_are_warnings() -> None:
+    lone = topic("lone", (1, (1,), (1,)))
+    findings = found(facts(lone, settings={"lone": {"unclean.leader.election.enable": "true"}}))
+    assert any("have one replica" in each.what for each in findings)
+    assert any("unclean.leader.election.enable=false" in each.mend for each in findings)
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+def disk(usable: int, *, earlier: int = GIB, now: int = GIB, error: ApiError | None = None) -> DiskFacts:
+    return DiskFacts(1, LogDirectory("/d", error, 100 * GIB, usable, {PLACE: ReplicaOnDisk(now, 0, False)}), earlier)
+
+
+def test_a_disk_with_room_is_no_finding() -> None:
+    assert found(facts(disks=(disk(50 * GIB),))) == []
+
+
+def test_a_disk_that_is_nearly_full_names_what_fills_it() -> None:
+    (finding,) = found(facts(disks=(disk(4 * GIB),)))
+    assert finding.severity == BAD
+    assert "4.0 GiB of 100.0 GiB are free (4%)" in finding.evidence
+    assert "t-0 with 1.0 GiB" in finding.evidence
+    assert "barnabas config set topic t retention.bytes" in finding.mend
+    assert said(facts(disks=(disk(10 * GIB),)))[0][0] == WARNING
+
+
+def test_a_disk_that_fills_fast_is_bad_while_it_has_room() -> None:
+    (finding,) = found(facts(disks=(disk(30 * GIB, earlier=GIB, now=GIB + 100 * 1024 * 1024),)))
+    assert finding.severity == BAD
+    assert "full in 5 min" in finding.evidence
+
+
+def test_a_directory_that_is_offline_is_bad() -> None:
+    assert said(facts(disks=(disk(50 * GIB, error=ApiError(errors.KAFKA_STORAGE_ERROR)),)))[0][0] == BAD
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def member(name: str, *places: TopicPartition) -> GroupMember:
+    return GroupMember(name, None, name, "/10.0.0.1", places)
+
+
+def group(
+    *members: GroupMember,
+    state: str = "Stable",
+    earlier_state: str = "",
+    lag: Lag | None = None,
+    earlier: Lag | None = None,
+    start: int = 0,
+) -> GroupFacts:
+    description = GroupDescription("g", state, "classic", "range", 1, members)
+    now = {PLACE: lag} if lag else {}
+    before = {PLACE: earlier} if earlier else {}
+    return GroupFacts(description, earlier_state or state, now, before, {PLACE: start} if lag else {})
+
+
+def test_a_group_that_shares_out_for_ever_is_stuck() -> None:
+    stuck = group(member("a"), member("b"), state="PreparingRebalance")
+    (finding,) = found(facts(groups=(stuck,)))
+    assert finding.severity == BAD
+    assert "PreparingRebalance" in finding.evidence
+    assert "a at 10.0.0.1, b at 10.0.0.1" in finding.evidence
+    moving = group(member("a"), state="PreparingRebalance", earlier_state="Stable")
+    assert found(facts(groups=(moving,))) == []
+
+
+def test_a_group_without_members_and_with_lag() -> None:
+    (finding,) = found(facts(groups=(group(state="Empty", lag=Lag(10, 110, 60_000)),)))
+    assert finding.severity == WARNING
+    assert "100 records" in finding.what
+    assert "60 s" in finding.evidence
+
+
+def test_a_group_that_keeps_up_is_no_finding() -> None:
+    assert found(facts(groups=(group(member("a", PLACE), lag=Lag(10, 10, 0), earlier=Lag(9, 9, 0)),))) == []
+
+
+def test_a_reader_that_stands_still_is_told_from_one_that_falls_behind() -> None:
+    standing = group(member("a", PLACE), lag=Lag(10, 110, 1), earlier=Lag(10, 100, 1))
+    (finding,) = found(facts(groups=(standing,)))
+    assert "committed nothing" in finding.what
+    assert finding.severity == WARNING  # one second is no proof
+    (sure,) = found(facts(groups=(standing,))._replace(seconds=15.0))
+    assert sure.severity == BAD
+    assert "barnabas consume t -p 0 -o 10 -n 1" in sure.mend
+    slow = group(member("a", PLACE), lag=Lag(20, 220, 1), earlier=Lag(10, 100, 1))
+    (finding,) = found(facts(groups=(slow,)))
+    assert (finding.severity, "falls further behind" in finding.what) == (WARNING, True)
+    catching_up = group(member("a", PLACE), lag=Lag(90, 110, 1), earlier=Lag(10, 100, 1))
+    assert said(facts(groups=(catching_up,))) == [(NOTE, "group g")]
+
+
+def test_a_reader_that_waits_for_a_transaction_is_told_so() -> None:
+    standing = group(member("a", PLACE), lag=Lag(10, 110, 1), earlier=Lag(10, 100, 1))
+    waiting = Waiting(PLACE, ActiveProducer(7, 0, 0, 0, 10), None)
+    (finding,) = found(facts(groups=(standing,), waiting=(waiting,)))
+    assert finding.severity == BAD
+    assert "waits for a transaction" in finding.what
+    assert "txn" in finding.mend
+
+
+def test_offsets_that_point_nowhere_are_bad() -> None:
+    deleted = group(member("a", PLACE), lag=Lag(10, 110, 1), earlier=Lag(9, 110, 1), start=50)
+    findings = found(facts(groups=(deleted,)))
+    assert "40 records were deleted" in findings[0].what
+    beyond = group(member("a", PLACE), lag=Lag(500, 10, 0), earlier=Lag(500, 10, 0))
+    assert "does not exist" in found(facts(groups=(beyond,)))[0].what
+
+
+def test_members_without_partitions_are_a_note() -> None:
+    assert said(facts(groups=(group(member("a", PLACE), member("b")),))) == [(NOTE, "group g")]
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def transaction(state: str, age_ms: int, *, epoch: int = 3) -> TransactionDescription:
+    return TransactionDescription("id", 1, state, 7, epoch, 900_000, NOW_MS - age_ms, (PLACE,))
+
+
+def test_transactions_that_stay_open_and_those_that_cannot_end() -> None:
+    assert said(facts(transactions=(transaction("Ongoing", 5_000),), now_ms=NOW_MS)) == []
+    (late,) = found(facts(transactions=(transaction("Ongoing", 300_000),), now_ms=NOW_MS))
+    assert (late.severity, late.mend.startswith("barnabas txn abort id")) == (WARNING, True)
+    assert said(facts(transactions=(transaction("PrepareCommit", 20_000),), now_ms=NOW_MS)) == [(BAD, "transaction id")]
+
+
+def test_why_a_producer_is_fenced() -> None:
+    (aborted,) = producer_findings(transaction("CompleteAbort", 1000), now_ms=NOW_MS)
+    assert "epoch below 3 are fenced" in aborted.what
+    assert "transaction.timeout.ms" in aborted.mend
+    (never,) = producer_findings(transaction("Ongoing", 1000, epoch=0), now_ms=NOW_MS)
+    assert never.severity == NOTE
