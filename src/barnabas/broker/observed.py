@@ -31,7 +31,12 @@ class Observed:
         self.elections = Elections()
         self.commits = Commits(clock.monotonic_ns)
         self.loop = LoopWatch(clock)
+        self.sign_ins: dict[tuple[str, str, bool], int] = {}  # by listener, mechanism and success
         self._slow_ns = slow_ms * 1_000_000
+
+    def signed_in(self, listener: str, mechanism: str, *, is_success: bool) -> None:
+        key = (listener, mechanism, is_success)
+        self.sign_ins[key] = self.sign_ins.get(key, 0) + 1
 
     async def turn(self) -> None:
         """A window is over."""

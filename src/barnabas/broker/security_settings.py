@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any, Final
 
+from barnabas.broker.oauth_settings import OAuthSettings, oauth_settings
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import parse_users
 from barnabas.security.principal import MappingRules, parse_principal
@@ -23,7 +25,7 @@ from barnabas.transport.tls import CLIENT_AUTH, PROTOCOLS, TlsFiles, server_cont
 LISTENER_PREFIX: Final = "listener.name."
 PEM: Final = "PEM"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"  # a name; nothing is loaded
-SASL_MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
+SASL_MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
 
 
 class Protocol(enum.IntEnum):
@@ -184,7 +186,9 @@ def _rights_settings() -> Iterator[Setting]:
     )
 
 
-SECURITY_SETTINGS: Final = SettingTable([*_tls_settings(), *_sign_in_settings(), *_rights_settings()])
+SECURITY_SETTINGS: Final = SettingTable(
+    [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings()]
+)
 # Not about one listener, but about all of them or the broker as a whole.
 _WHOLE_BROKER: Final = (
     "listener.security.protocol.map",
@@ -219,6 +223,7 @@ class ListenerSecurity:
     mapping_rules: MappingRules
     mechanisms: tuple[str, ...]
     plain_users: Mapping[str, str] = field(repr=False)
+    oauth: OAuthSettings
     session_ms: int  # 0: a sign-in lasts as long as the connection
     failure_delay_ms: int
     frame_bytes_max: int  # before sign-in
@@ -237,6 +242,8 @@ class ListenerSecurity:
                 f"PLAIN is offered on the listener {self.name}, but there is no user: name them in "
                 f"{LISTENER_PREFIX}{self.name.lower()}.plain.sasl.jaas.config, as user_NAME=PASSWORD"
             )
+        if OAUTHBEARER in self.mechanisms:
+            self.oauth.check(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +321,7 @@ def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> Listen
         mapping_rules=MappingRules(values["ssl.principal.mapping.rules"]),
         mechanisms=values["sasl.enabled.mechanisms"],
         plain_users=parse_users(values["plain.sasl.jaas.config"]) if values["plain.sasl.jaas.config"] else {},
+        oauth=OAuthSettings.of(values),
         session_ms=values["connections.max.reauth.ms"],
         failure_delay_ms=values["connection.failed.authentication.delay.ms"],
         frame_bytes_max=values["sasl.server.max.receive.size"],

@@ -8,9 +8,11 @@ are in ``barnabas.security``.
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from struct import Struct
 from typing import Final
 
+from barnabas.broker.oauth_keys import OAuthKeys
 from barnabas.broker.request import Request
 from barnabas.broker.security_settings import ListenerSecurity
 from barnabas.broker.services import Services
@@ -18,6 +20,9 @@ from barnabas.model import errors
 from barnabas.model.errors import Malformed
 from barnabas.observe.log import logger
 from barnabas.security.exchange import Exchange, SignInFailed
+from barnabas.security.jwks import NO_KEYS
+from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
+from barnabas.security.oauthbearer import OAuthExchange, key_id_of
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import PlainExchange
 from barnabas.security.principal import USER, Principal
@@ -30,6 +35,7 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 log = logger("sign-in")
+audit = logger("audit")
 
 SIGN_IN: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 KEY_BYTES: Final = 2
@@ -39,15 +45,24 @@ _unpack_key: Final = Struct(">h").unpack_from
 _pack_size: Final = Struct(">i").pack
 
 
+async def open_gate(broker: Services, security: ListenerSecurity, serve: Serve, cleanup: AsyncExitStack) -> Serve:
+    """What a listener serves in the place of ``serve``, so that nobody gets there who has not signed in."""
+    gate = Gate(broker, security, serve)
+    cleanup.push_async_callback(gate.stop)
+    await gate.start()
+    return gate.serve
+
+
 class SignedIn:
     """What is known of the peer of one connection."""
 
-    __slots__ = ("exchange", "expires_ms", "is_bare", "mechanism", "principal", "since_ms")
+    __slots__ = ("exchange", "expires_ms", "is_bare", "mechanism", "principal", "session_ms", "since_ms")
 
     def __init__(self) -> None:
         self.principal: Principal | None = None  # set once it has been proved
         self.mechanism = ""
         self.since_ms = 0
+        self.session_ms = 0  # how long the last sign-in lasts; 0: as long as the connection
         self.expires_ms: int | None = None  # on the monotonic clock
         self.exchange: Exchange | None = None  # while a sign-in is under way
         self.is_bare = False  # the next frames are tokens and nothing else
@@ -61,6 +76,14 @@ class Gate:
         self._security = security
         self._serve = serve
         self._secret = broker.world.entropy.token(SECRET_BYTES)  # behind the salts of users that do not exist
+        self._keys = OAuthKeys(broker.world, broker.timers, security.oauth)
+
+    async def start(self) -> None:
+        if OAUTHBEARER in self._security.mechanisms:
+            await self._keys.start()
+
+    async def stop(self) -> None:
+        await self._keys.stop()
 
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
         peer: SignedIn | None = connection.state
@@ -120,23 +143,29 @@ class Gate:
                 error_code=errors.ILLEGAL_SASL_STATE.code, error_message="SaslAuthenticate before SaslHandshake"
             )
             return self._refuse(request.connection, request.encode(refused))
+        if isinstance(exchange, OAuthExchange):
+            return self._authenticate_bearer(request, peer, exchange, token)
         try:
             answer = self._step(request.connection, peer, exchange, token)
         except SignInFailed as error:
-            code = errors.SASL_AUTHENTICATION_FAILED.code
-            refused = SaslAuthenticateResponse(error_code=code, error_message=str(error))
-            return self._refuse(request.connection, request.encode(refused))
-        return request.encode(
-            SaslAuthenticateResponse(
-                error_message=None,
-                auth_bytes=answer,
-                session_lifetime_ms=self._security.session_ms if exchange.is_complete else 0,
-            )
-        )
+            return self._refuse(request.connection, _refusal(request, error))
+        return _progress(request, peer, exchange, answer)
+
+    async def _authenticate_bearer(
+        self, request: Request, peer: SignedIn, exchange: OAuthExchange, token: bytes
+    ) -> Parts | None:
+        """Checking a signature takes longer than a turn of the loop may."""
+        try:
+            answer = await self._step_bearer(request.connection, peer, exchange, token)
+        except SignInFailed as error:
+            return await self._refuse(request.connection, _refusal(request, error))
+        return _progress(request, peer, exchange, answer)
 
     def _take_bare(self, connection: Connection, peer: SignedIn, token: bytes) -> Answer:
         exchange = peer.exchange
         assert exchange is not None
+        if isinstance(exchange, OAuthExchange):
+            return self._take_bare_bearer(connection, peer, exchange, token)
         try:
             answer = self._step(connection, peer, exchange, token)
         except SignInFailed:
@@ -144,31 +173,74 @@ class Gate:
         peer.is_bare = not exchange.is_complete
         return [_pack_size(len(answer)) + answer]
 
+    async def _take_bare_bearer(
+        self, connection: Connection, peer: SignedIn, exchange: OAuthExchange, token: bytes
+    ) -> Parts | None:
+        try:
+            answer = await self._step_bearer(connection, peer, exchange, token)
+        except SignInFailed:
+            return await self._refuse(connection, None)
+        peer.is_bare = not exchange.is_complete
+        return [_pack_size(len(answer)) + answer]
+
     def _step(self, connection: Connection, peer: SignedIn, exchange: Exchange, token: bytes) -> bytes:
         try:
             answer = exchange.step(token)
-            if exchange.is_complete:
-                assert exchange.user is not None
-                self._let_in(connection, peer, Principal(USER, exchange.user), exchange.mechanism)
+            self._stepped(connection, peer, exchange, None)
         except SignInFailed as error:
-            log.info(
-                "sign-in failed",
-                peer=connection.peer[0],
-                listener=connection.listener_name,
-                mechanism=exchange.mechanism,
-                user=exchange.user,
-                reason=error,
-            )
+            self._failed(connection, exchange, str(error))
             raise
         return answer
 
-    def _let_in(self, connection: Connection, peer: SignedIn, principal: Principal, mechanism: str) -> None:
+    async def _step_bearer(
+        self, connection: Connection, peer: SignedIn, exchange: OAuthExchange, token: bytes
+    ) -> bytes:
+        if exchange.keys is NO_KEYS:  # the first message: a key that we do not know may be a new one
+            await self._keys.know(key_id_of(token))
+            exchange.keys = self._keys.keys
+        try:
+            answer = await self._broker.world.workers.run(exchange.step, token)
+            self._stepped(connection, peer, exchange, exchange.expires_ms)
+        except SignInFailed as error:
+            self._failed(connection, exchange, exchange.reason or str(error))
+            raise
+        return answer
+
+    def _stepped(self, connection: Connection, peer: SignedIn, exchange: Exchange, expires_ms: int | None) -> None:
+        if exchange.is_complete:
+            assert exchange.user is not None
+            self._let_in(connection, peer, Principal(USER, exchange.user), exchange.mechanism, expires_ms)
+
+    def _failed(self, connection: Connection, exchange: Exchange, reason: str) -> None:
+        self._broker.observed.signed_in(connection.listener_name, exchange.mechanism, is_success=False)
+        audit.info(
+            "sign-in failed",
+            peer=connection.peer[0],
+            listener=connection.listener_name,
+            mechanism=exchange.mechanism,
+            user=exchange.user,
+            reason=reason,
+        )
+
+    def _let_in(
+        self,
+        connection: Connection,
+        peer: SignedIn,
+        principal: Principal,
+        mechanism: str,
+        credential_expires_ms: int | None,
+    ) -> None:
         if peer.principal is not None and peer.principal != principal:
             raise SignInFailed(f"Cannot change principals during re-authentication from {peer.principal}: {principal}")
         peer.principal, peer.mechanism, peer.exchange = principal, mechanism, None
         peer.since_ms = self._broker.world.clock.monotonic_ms()
-        peer.expires_ms = peer.since_ms + self._security.session_ms if self._security.session_ms else None
+        peer.session_ms = self._security.session_ms
+        if credential_expires_ms is not None:
+            left_ms = max(1, credential_expires_ms - self._broker.world.clock.wall_ms())
+            peer.session_ms = min(peer.session_ms or left_ms, left_ms)
+        peer.expires_ms = peer.since_ms + peer.session_ms if peer.session_ms else None
         connection.frame_bytes_max = self._broker.settings.socket_request_max_bytes
+        self._broker.observed.signed_in(connection.listener_name, mechanism, is_success=True)
         log.debug("signed in", peer=connection.peer[0], mechanism=mechanism, user=principal)
 
     async def _refuse(self, connection: Connection, answer: Parts | None) -> Parts | None:
@@ -182,6 +254,8 @@ class Gate:
     def _exchange(self, mechanism: str) -> Exchange:
         if mechanism == PLAIN:
             return PlainExchange(self._security.plain_users)
+        if mechanism == OAUTHBEARER:
+            return OAuthExchange(NO_KEYS, self._security.oauth.expected, now_ms=self._broker.world.clock.wall_ms)
         scram = MECHANISMS[mechanism]
         return ScramExchange(
             scram,
@@ -193,3 +267,18 @@ class Gate:
     def _credential(self, mechanism: Mechanism, user: str) -> Credential | None:
         found = self._broker.image.security.scram.get((mechanism.number, user))
         return Credential(*found) if found is not None else None
+
+
+def _refusal(request: Request, error: SignInFailed) -> Parts:
+    code = errors.SASL_AUTHENTICATION_FAILED.code
+    return request.encode(SaslAuthenticateResponse(error_code=code, error_message=str(error)))
+
+
+def _progress(request: Request, peer: SignedIn, exchange: Exchange, answer: bytes) -> Parts:
+    return request.encode(
+        SaslAuthenticateResponse(
+            error_message=None,
+            auth_bytes=answer,
+            session_lifetime_ms=peer.session_ms if exchange.is_complete else 0,
+        )
+    )

@@ -1,0 +1,95 @@
+"""The settings of OAUTHBEARER: where the keys of the issuer are, and what its tokens must say; declared once.
+
+Without a source of keys, or without an issuer and an audience to expect, a listener that offers the mechanism does not
+start: it would believe anybody. None of them can be changed from afar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.http.client import parse_url
+from barnabas.model.settings import InvalidSetting, Kind, Setting
+from barnabas.security.oauthbearer import MECHANISM, Expectations
+
+PREFIX: Final = "sasl.oauthbearer."
+KEY_FILE: Final = "barnabas.sasl.oauthbearer.jwks.file"
+KEY_URL: Final = f"{PREFIX}jwks.endpoint.url"
+
+
+def _url_problem(value: Any) -> str | None:
+    if str(value).startswith("file:"):
+        return f"a file is named in {KEY_FILE}, by its path"
+    try:
+        parse_url(value)
+    except InvalidSetting as error:
+        return str(error)
+    return None
+
+
+def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+
+def oauth_settings() -> Iterator[Setting]:
+    yield setting(
+        KEY_URL, Kind.STRING, None, "Where the issuer of tokens shows its keys (JWKS), by http or https.",
+        check=_url_problem,
+    )  # fmt: skip
+    yield setting(KEY_FILE, Kind.STRING, None, "A file with the keys of the issuer of tokens (JWKS).")
+    yield setting(
+        f"{PREFIX}jwks.endpoint.refresh.ms", Kind.LONG, 3_600_000, "How often the keys are looked at again.", minimum=1
+    )
+    yield setting(
+        f"{PREFIX}jwks.endpoint.retry.backoff.ms",
+        Kind.LONG,
+        100,
+        "How soon the keys are asked for again after a failure; it doubles each time.",
+        minimum=1,
+    )
+    yield setting(f"{PREFIX}jwks.endpoint.retry.backoff.max.ms", Kind.LONG, 10_000, "The longest such wait.", minimum=1)
+    yield setting(f"{PREFIX}expected.audience", Kind.LIST, None, "For whom tokens must be; one of these.")
+    yield setting(f"{PREFIX}expected.issuer", Kind.STRING, None, "From whom tokens must be.")
+    yield setting(f"{PREFIX}sub.claim.name", Kind.STRING, "sub", "Which claim names the user.")
+    yield setting(f"{PREFIX}scope.claim.name", Kind.STRING, "scope", "Which claim holds the scope.")
+    yield setting(f"{PREFIX}clock.skew.seconds", Kind.INT, 30, "By how much the issuer's clock may differ.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSettings:
+    url: str | None
+    file: str | None
+    refresh_ms: int
+    retry_ms: int
+    retry_ms_max: int
+    expected: Expectations
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> OAuthSettings:
+        return cls(
+            url=values[KEY_URL],
+            file=values[KEY_FILE],
+            refresh_ms=values[f"{PREFIX}jwks.endpoint.refresh.ms"],
+            retry_ms=values[f"{PREFIX}jwks.endpoint.retry.backoff.ms"],
+            retry_ms_max=values[f"{PREFIX}jwks.endpoint.retry.backoff.max.ms"],
+            expected=Expectations(
+                issuer=values[f"{PREFIX}expected.issuer"] or None,
+                audiences=values[f"{PREFIX}expected.audience"] or (),
+                subject_claim=values[f"{PREFIX}sub.claim.name"],
+                scope_claim=values[f"{PREFIX}scope.claim.name"],
+                skew_ms=values[f"{PREFIX}clock.skew.seconds"] * 1000,
+            ),
+        )
+
+    def check(self, listener: str) -> None:
+        """InvalidSetting if anybody could make a token that would be believed."""
+        offered = f"{MECHANISM} is offered on the listener {listener}, but"
+        if (self.url is None) == (self.file is None):
+            raise InvalidSetting(f"{offered} there must be one source of keys: set {KEY_URL} or {KEY_FILE}")
+        if self.expected.issuer is None or not self.expected.audiences:
+            raise InvalidSetting(
+                f"{offered} it does not say whose tokens are believed: set {PREFIX}expected.issuer and "
+                f"{PREFIX}expected.audience"
+            )
