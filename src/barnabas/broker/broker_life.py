@@ -18,6 +18,7 @@ from typing import Final
 CATCH_UP_MS: Final = 10  # until a broker that is not caught up, or not let in yet, asks again
 FIRST_LEAVE_MS: Final = 50  # most shutdowns are done when they are asked about for the second time
 RETRY_MS_MIN: Final = 100
+REGISTER_MS_MAX: Final = 1000  # a broker that crashed is let in again soon after its old session has ended
 LEAVE_MS_MAX: Final = 15_000  # a stop waits no longer for others to take over
 LEAVE_SILENCE_MS_MAX: Final = 3_000  # nor for a controller that does not answer
 
@@ -87,7 +88,7 @@ class BrokerLife:
 
     def failed(self, *, now_ms: int) -> None:
         """There was no answer, or an error."""
-        pause_ms = min(self._retry_ms_max, RETRY_MS_MIN << min(self._failures, 10))
+        pause_ms = min(self._retry_ms_max if self.is_registered else REGISTER_MS_MAX, RETRY_MS_MIN << min(self._failures, 10))
         self._failures += 1
         self.next_ms = now_ms + pause_ms
         if self.phase is Phase.STOPPING:

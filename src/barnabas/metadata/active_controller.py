@@ -95,7 +95,9 @@ class ActiveController:
             lambda image: broker_heartbeat(image, request, self._facts(), sessions=self._sessions)
         )
         broker = self._controller.image.brokers.get(request.broker_id)
-        if broker is not None and broker.in_controlled_shutdown and not broker.is_fenced:
+        if response.should_shut_down:
+            self._sessions.forget(request.broker_id)  # it has said goodbye: its successor need not wait for anything
+        elif broker is not None and broker.in_controlled_shutdown and not broker.is_fenced:
             self._sessions.begin_shutdown(broker.id, self._controller.image.offset)
         else:
             self._sessions.end_shutdown(request.broker_id)

@@ -53,7 +53,9 @@ class Reconfiguration(Leading):
     def _reply_change(self, request_id: int, error: WireError, message: str | None = None) -> None:
         self._emit(Reply(request_id, VoterChangeResponse(error=error, message=message)))
 
-    def _write_voters(self, voter_set: VoterSet) -> int:
+    def _write_voters(self, role: Leader, voter_set: VoterSet) -> int:
+        # A lone voter never had to be heard of: from now on its new peers have as long as after an election.
+        role.check_quorum_deadline_ms = self._check_quorum_deadline_ms()
         return self._append(VotersChange(voter_set), record_count=1, voter_set=voter_set)
 
     # Adding ----------------------------------------
@@ -92,7 +94,7 @@ class Reconfiguration(Leading):
         voter_set = self.log.voters.with_added(voter)
         assert voter_set is not None, "no other change was allowed meanwhile"
         role.change.added = None
-        role.change.offset = self._write_voters(voter_set)
+        role.change.offset = self._write_voters(role, voter_set)
         if not role.change.waits_for_commit:
             self._finish_change(role, errors.NONE)
         return True
@@ -124,7 +126,7 @@ class Reconfiguration(Leading):
             self._reply_change(request_id, *(problem or (errors.VOTER_NOT_FOUND, "")))
             return
         deadline_ms = self.now_ms + self.settings.request_timeout_ms
-        role.change = VoterChange(request_id, deadline_ms, offset=self._write_voters(voter_set))
+        role.change = VoterChange(request_id, deadline_ms, offset=self._write_voters(role, voter_set))
 
     def _on_update_voter(self, request_id: int, request: UpdateVoter) -> None:
         error = self._leader_only_error(request.epoch)
@@ -142,7 +144,7 @@ class Reconfiguration(Leading):
         voter_set = self.log.voters.with_updated(voter)
         if voter_set is None:
             return errors.VOTER_NOT_FOUND
-        self._write_voters(voter_set)
+        self._write_voters(role, voter_set)
         return None
 
     # The end of a change ----------------------------------------
