@@ -23,6 +23,7 @@ from barnabas.wire.messages import request_of
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
@@ -36,6 +37,7 @@ from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -246,6 +248,15 @@ def requests() -> dict[ApiKey, Message]:
             topics=[CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=9)], validate_only=True
         ),
         ApiKey.OFFSET_DELETE: OffsetDeleteRequest(group_id=GROUP),
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasRequest(),
+        ApiKey.ALTER_CLIENT_QUOTAS: AlterClientQuotasRequest(
+            entries=[
+                AlterClientQuotasRequest.EntryData(
+                    entity=[AlterClientQuotasRequest.EntityData(entity_type="user", entity_name="nobody")],
+                    ops=[AlterClientQuotasRequest.OpData(key="producer_byte_rate", remove=True)],
+                )
+            ]
+        ),
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest(users=None),
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsRequest(
             deletions=[AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="nobody", mechanism=1)]
@@ -321,6 +332,8 @@ NEEDS: dict[ApiKey, list[tuple[Operation, ResourceType]]] = {
     ApiKey.DESCRIBE_LOG_DIRS: [(May.DESCRIBE, C)],
     ApiKey.CREATE_PARTITIONS: [(May.ALTER, T)],
     ApiKey.OFFSET_DELETE: [(May.DELETE, G)],
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: [(May.DESCRIBE_CONFIGS, C)],
+    ApiKey.ALTER_CLIENT_QUOTAS: [(May.ALTER_CONFIGS, C)],
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: [(May.DESCRIBE, C)],
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: [(May.ALTER, C)],
     ApiKey.DESCRIBE_QUORUM: [(May.DESCRIBE, C)],
@@ -381,36 +394,150 @@ def test_every_api_that_is_served_says_what_it_needs() -> None:
     assert set(requests()) == set(NEEDS)
 
 
-@pytest.mark.parametrize("key", NEEDS, ids=lambda key: key.name)
-def test_an_api_needs_just_what_the_table_says(alice: Talk, admin: Talk, grant: Granted, key: ApiKey) -> None:
-    assert not is_refused(admin, key)  # a super user
-    assert is_refused(alice, key)  # no rule
-    needs = NEEDS[key]
-    names = {T: "rights-gone"} if key is ApiKey.DELETE_TOPICS else {}
+def check_rights(
+    refused: Callable[[Talk], bool],
+    alice: Talk,
+    admin: Talk,
+    grant: Granted,
+    needs: list[tuple[Operation, ResourceType]],
+    names: dict[ResourceType, str],
+    denied: Operation | None = None,
+) -> None:
+    """No rule, each right alone, all of them, a denial, a prefix, a wildcard, another address, a super user."""
+    assert not refused(admin)  # a super user
+    assert refused(alice)  # no rule
     for left_out in needs:
         for operation, kind in needs:
             if (operation, kind) != left_out:
                 grant(operation, kind)
-        assert is_refused(alice, key)  # one is missing
+        assert refused(alice)  # one is missing
         grant.nothing()
     for operation, kind in needs:
         grant(operation, kind, names.get(kind))
-    assert not is_refused(alice, key)  # allowed
-    grant(needs[0][0], needs[0][1], names.get(needs[0][1]), permission=Permission.DENY)
-    assert is_refused(alice, key)  # a denial beats it
+    assert not refused(alice)  # allowed
+    grant(denied or needs[0][0], needs[0][1], names.get(needs[0][1]), permission=Permission.DENY)
+    assert refused(alice)  # a denial beats it
     grant.nothing()
     for operation, kind in needs:
         pattern = PatternType.LITERAL if kind is C else PatternType.PREFIXED
         grant(operation, kind, CLUSTER_NAME if kind is C else "rights", pattern=pattern)
-    assert not is_refused(alice, key)  # by a prefix
+    assert not refused(alice)  # by a prefix
     grant.nothing()
     for _, kind in needs:
         grant(May.ALL, kind, CLUSTER_NAME if kind is C else "*", principal="User:*", host="127.0.0.1")
-    assert not is_refused(alice, key)  # everybody everything, from here
+    assert not refused(alice)  # everybody everything, from here
     grant.nothing()
     for _, kind in needs:
         grant(May.ALL, kind, CLUSTER_NAME if kind is C else "*", host="10.0.0.1")
-    assert is_refused(alice, key)  # from elsewhere
+    assert refused(alice)  # from elsewhere
+
+
+@pytest.mark.parametrize("key", NEEDS, ids=lambda key: key.name)
+def test_an_api_needs_just_what_the_table_says(alice: Talk, admin: Talk, grant: Granted, key: ApiKey) -> None:
+    names = {T: "rights-gone"} if key is ApiKey.DELETE_TOPICS else {}
+    check_rights(lambda talk: is_refused(talk, key), alice, admin, grant, NEEDS[key], names)
+
+
+def described(kind: int, name: str) -> DescribeConfigsRequest:
+    row = DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name)
+    return DescribeConfigsRequest(resources=[row])
+
+
+def altered(kind: int, name: str) -> IncrementalAlterConfigsRequest:
+    row = IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=name)
+    return IncrementalAlterConfigsRequest(resources=[row], validate_only=True)
+
+
+def replaced(kind: int, name: str) -> AlterConfigsRequest:
+    row = AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=name)
+    return AlterConfigsRequest(resources=[row], validate_only=True)
+
+
+def marked() -> WriteTxnMarkersRequest:
+    found = requests()[ApiKey.WRITE_TXN_MARKERS]
+    assert isinstance(found, WriteTxnMarkersRequest)
+    return found
+
+
+# A right that implies another does not take it away when it is denied.
+IMPLIED = {
+    "a topic described": May.DESCRIBE,
+    "a group described": May.DESCRIBE,
+    "settings of a topic": May.DESCRIBE_CONFIGS,
+}
+# APIs that are about several kinds of things, or allowed by one of several rights, in the other ways.
+OTHER_WAYS: dict[str, tuple[Callable[[], Message], int | None, list[tuple[Operation, ResourceType]]]] = {
+    "settings of a broker": (lambda: described(4, "1"), None, [(May.DESCRIBE_CONFIGS, C)]),
+    "settings of a group": (lambda: described(32, GROUP), None, [(May.DESCRIBE_CONFIGS, G)]),
+    "settings of a topic, by changing": (lambda: described(2, TOPIC), None, [(May.ALTER_CONFIGS, T)]),
+    "change settings of a topic": (lambda: altered(2, TOPIC), None, [(May.ALTER_CONFIGS, T)]),
+    "change settings of a group": (lambda: altered(32, GROUP), None, [(May.ALTER_CONFIGS, G)]),
+    "replace settings of a broker": (lambda: replaced(4, "1"), None, [(May.ALTER_CONFIGS, C)]),
+    "coordinator of a transaction": (
+        lambda: FindCoordinatorRequest(key_type=1, coordinator_keys=[TXN]), None, [(May.DESCRIBE, X)],
+    ),
+    "coordinator of a group, before version 4": (
+        lambda: FindCoordinatorRequest(key_type=0, key=GROUP), 3, [(May.DESCRIBE, G)],
+    ),
+    "make topics, as a right to the cluster": (
+        lambda: CreateTopicsRequest(topics=[creatable(TOPIC)]), None, [(May.CREATE, C)],
+    ),
+    "markers, as an administrator": (marked, None, [(May.ALTER, C)]),
+    "ids of idempotent producers, as a right to the cluster": (
+        lambda: InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1), None,
+        [(May.IDEMPOTENT_WRITE, C)],
+    ),
+    "ids of idempotent producers, by some topic": (
+        lambda: InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1), None,
+        [(May.WRITE, T)],
+    ),
+    "a topic described, by reading": (lambda: requests()[ApiKey.METADATA], 12, [(May.READ, T)]),
+    "a topic described, by writing": (lambda: requests()[ApiKey.METADATA], 12, [(May.WRITE, T)]),
+    "a topic described, by deleting": (lambda: requests()[ApiKey.METADATA], 12, [(May.DELETE, T)]),
+    "a topic described, by altering": (lambda: requests()[ApiKey.METADATA], 12, [(May.ALTER, T)]),
+    "a group described, by reading": (lambda: requests()[ApiKey.DESCRIBE_GROUPS], None, [(May.READ, G)]),
+    "a group described, by deleting": (lambda: requests()[ApiKey.DESCRIBE_GROUPS], None, [(May.DELETE, G)]),
+    "offsets of a group, before version 8": (
+        lambda: OffsetFetchRequest(
+            group_id=GROUP,
+            topics=[OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])],
+        ),
+        7,
+        [(May.DESCRIBE, G), (May.DESCRIBE, T)],
+    ),
+    "offsets of a group deleted": (
+        lambda: OffsetDeleteRequest(
+            group_id=GROUP,
+            topics=[
+                OffsetDeleteRequest.OffsetDeleteRequestTopic(
+                    name=TOPIC, partitions=[OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=0)]
+                )
+            ],
+        ),
+        None,
+        [(May.DELETE, G), (May.READ, T)],
+    ),
+    "a member that subscribes": (
+        lambda: ConsumerGroupHeartbeatRequest(
+            group_id=GROUP, member_id="m", member_epoch=-1, subscribed_topic_names=[TOPIC]
+        ),
+        None,
+        [(May.READ, G), (May.DESCRIBE, T)],
+    ),
+    "a batch of a transaction": (
+        lambda: produce_request(TOPIC, batch(b"x"), transactional_id=TXN), 12, [(May.WRITE, X), (May.WRITE, T)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_an_api_needs_what_the_table_says_in_every_other_way(
+    alice: Talk, admin: Talk, grant: Granted, way: str
+) -> None:
+    make, version, needs = OTHER_WAYS[way]
+    denied = IMPLIED.get(way.partition(", by ")[0]) if ", by " in way else None
+    refused = lambda talk: bool(codes(talk.ask(make(), version)) & FAILED)  # noqa: E731
+    check_rights(refused, alice, admin, grant, needs, {}, denied)
 
 
 @pytest.mark.parametrize("key", sorted(set(ROUTES) - {ApiKey.SASL_HANDSHAKE}), ids=lambda key: ApiKey(key).name)
