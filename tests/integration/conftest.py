@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,8 +26,20 @@ sys.path[:0] = [str(Path(__file__).parent)]
 _numbers = itertools.count(1)
 
 
+class NamedBroker:
+    """A broker that somebody else started: all that is known of it is where it listens."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+
+
 @pytest.fixture(scope="module")
-def shared_broker() -> Iterator[Broker]:
+def shared_broker() -> Iterator[Broker | NamedBroker]:
+    """Barnabas in this process, or what ``BARNABAS_TEST_BOOTSTRAP`` names; tests of our clients run with either."""
+    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+    if named:
+        yield NamedBroker(named)
+        return
     from barnabas.testing import Broker
 
     with Broker() as running:
@@ -44,7 +57,7 @@ def talk(shared_broker: Broker) -> Iterator[Talk]:
 @pytest.fixture
 def new_name() -> Callable[[], str]:
     """Topic names that no other test has."""
-    return lambda: f"topic-{next(_numbers)}"
+    return lambda: f"topic-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from barnabas import ConsumerSettings, NewTopic, ProducerSettings, Settings, TopicPartition, blocking
@@ -70,8 +72,9 @@ def test_a_transaction_ends_after_all_that_was_sent_in_it(shared_broker: Broker,
             fail()
     committed = ConsumerSettings(bootstrap_servers=servers, isolation_level="read_committed")
     with blocking.Consumer(committed) as consumer:
-        consumer.assign([TopicPartition(name, 0)], until_end=True)
-        assert [record.value for record in consumer] == [b"%d" % number for number in range(1_000)]
+        consumer.assign([TopicPartition(name, 0)])
+        # Kafka acknowledges a commit before its marker is in the log: the end of what may be read comes a little later.
+        assert [record.value for record in islice(consumer, 1_000)] == [b"%d" % number for number in range(1_000)]
 
 
 def test_many_at_once_say_where_each_went(shared_broker: Broker, name: str) -> None:

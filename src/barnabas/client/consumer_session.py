@@ -54,6 +54,9 @@ class ConsumerSession:
     def is_joining(self) -> bool:
         return self.membership.phase is Phase.JOINING
 
+    async def wait_for_join(self, deadline: float) -> None:
+        """Nothing to wait for: a member of this protocol has its epoch from the answer that made it one."""
+
     @property
     def member(self) -> GroupMetadata:
         known = self.membership

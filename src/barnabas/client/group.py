@@ -27,6 +27,8 @@ from barnabas.observe.log import logger
 AUTO_COMMIT_MS_MAX: Final = 5_000
 POSITIONS_SECONDS_MAX: Final = 10.0
 
+_OVERTAKEN: Final = frozenset({errors.STALE_MEMBER_EPOCH, errors.ILLEGAL_GENERATION, errors.REBALANCE_IN_PROGRESS})
+
 _log: Final = logger("client")
 
 
@@ -214,14 +216,20 @@ class Group:
             _log.warning("automatic commit failed", reason=error)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None) -> None:
+        limit_ms = self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = asyncio.get_running_loop().time() + limit_ms / 1000
         while True:
             member = self.session.member
             try:
                 await self.commits.commit(member, offsets, timeout_ms=timeout_ms)
                 break
             except ApiError as error:
-                # The epoch has moved on while the partitions stayed: the same commit in the new epoch is right.
-                if error.error is not errors.STALE_MEMBER_EPOCH or self.session.member == member:
+                # The epoch has moved on while the partitions stayed: the same commit in the new epoch is right. A
+                # cooperative member keeps its partitions through a join, which may be over for the group already.
+                if error.error in _OVERTAKEN and self.session.is_joining:
+                    await self.session.wait_for_join(deadline)
+                is_ours = all(place in self._cursors for place in offsets)
+                if error.error not in _OVERTAKEN or not is_ours or self.session.member == member:
                     raise
         self._stored |= {place: entry.offset for place, entry in offsets.items()}
 

@@ -99,6 +99,11 @@ class GroupSession:
         self._joining = asyncio.get_running_loop().create_task(self._join(), name="join")
         self._joining.add_done_callback(retrieved)
 
+    async def wait_for_join(self, deadline: float) -> None:
+        """Until the join that is under way is over, or the time is up."""
+        if self._joining is not None and not self._joining.done():
+            await asyncio.wait([self._joining], timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+
     async def _join(self) -> None:
         """Until there is an assignment, or the user must hear of something first."""
         backoff = self._cluster.backoff()

@@ -39,6 +39,10 @@ UNKNOWN_MEMBER: Final = ""
 REASON_CHARACTERS_MAX: Final = 255
 
 
+# What a coordinator says to a member that speaks of a generation which is over.
+_MOVED_ON: Final = frozenset({errors.ILLEGAL_GENERATION, errors.REBALANCE_IN_PROGRESS, errors.UNKNOWN_MEMBER_ID})
+
+
 class Phase(enum.Enum):
     UNJOINED = "unjoined"
     JOINING = "joining"
@@ -209,6 +213,8 @@ class Membership:
         """The error of a heartbeat or commit that was sent in this generation; a late one changes nothing."""
         if row is errors.NONE or generation != self.generation or not self.is_member:
             return Outcome.FIND_COORDINATOR if row in _LOST_COORDINATOR else Outcome.GO_ON
+        if self.phase in (Phase.JOINING, Phase.SYNCING) and row in _MOVED_ON:
+            return Outcome.GO_ON  # of course it has: the answer to our join, which is on its way, says where to
         return self._refused(row)
 
     def rejoin(self, reason: str) -> None:

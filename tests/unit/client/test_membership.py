@@ -141,6 +141,15 @@ def test_also_one_that_the_group_was_waiting_for() -> None:
     assert member.is_lost
 
 
+def test_what_a_commit_hears_while_a_join_is_under_way_changes_nothing() -> None:
+    member = stable("cooperative-sticky")
+    member.rejoin("partitions were given up")
+    member.join(["a"])
+    for row in (errors.ILLEGAL_GENERATION, errors.REBALANCE_IN_PROGRESS, errors.UNKNOWN_MEMBER_ID):
+        assert member.told(row, generation=1) is Outcome.GO_ON
+        assert (member.phase, member.is_lost, member.owned) == (Phase.JOINING, False, PLACES)
+
+
 def test_a_late_answer_of_an_earlier_generation_changes_nothing() -> None:
     member = stable()
     assert member.told(errors.ILLEGAL_GENERATION, generation=0) is Outcome.GO_ON
