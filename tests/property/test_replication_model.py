@@ -21,7 +21,7 @@ from barnabas.model.errors import ApiError  # noqa: E402
 from barnabas.testing.loop import simulate  # noqa: E402
 
 STEPS = 60
-SEEDS = 40
+SEEDS = 12
 
 
 class Model:

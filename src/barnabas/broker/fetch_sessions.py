@@ -2,7 +2,8 @@
 
 The cache is bounded; when it is full a session that has been idle long enough makes room, else the client gets
 none and goes on with full fetches. What a partition answers is the fetch handler's; this module remembers what each
-client asked for and what it was last told.
+client asked for, what it was last told, and which partitions have had news since: a fetch of a thousand partitions
+costs what the busy ones among them cost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Final
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import ZERO_UUID, Uuid
+from barnabas.replication.isr import Follower
+from barnabas.replication.partition import Partition
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.world.clock import Clock
 from barnabas.world.entropy import Entropy
@@ -30,15 +33,19 @@ class Wanted:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower",
         "high_watermark",
         "index",
+        "is_settled",
         "last_fetched_epoch",
         "last_stable_offset",
         "log_start_offset",
+        "session",
         "size_bytes_max",
         "told_log_start_offset",
         "topic",
         "topic_id",
+        "watched",
     )
 
     def __init__(self, topic: str, topic_id: Uuid, asked: FetchRequest.FetchPartition) -> None:
@@ -48,6 +55,10 @@ class Wanted:
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.told_log_start_offset = -1
+        self.session: Session | None = None
+        self.watched: Partition | None = None
+        self.follower: Follower | None = None  # whose fetches these are, where the partition is led here
+        self.is_settled = False  # the client has all there is, as far as the last look showed
         self.update(asked)
 
     @property
@@ -79,11 +90,57 @@ class Wanted:
             self.high_watermark = -1  # an error is told again and again until it is gone
         return is_news
 
+    # --- news of the partition, while this belongs to a session ---
+
+    def watch(self, partition: Partition) -> None:
+        if self.watched is partition:
+            return
+        self.unwatch()
+        self.watched = partition
+        assert self.session is not None
+        if self.session.is_follower:
+            partition.followers_waiting.add(self._on_news)
+            partition.readers.add(self._on_high_watermark)
+        else:
+            partition.readers.add(self._on_news)
+
+    def unwatch(self) -> None:
+        if self.watched is not None:
+            self.watched.followers_waiting.discard(self._on_news)
+            self.watched.readers.discard(self._on_high_watermark)
+            self.watched.readers.discard(self._on_news)
+            self.watched = None
+        if self.follower is not None:
+            self.follower.leave(self.session)
+            self.follower = None
+
+    def _on_news(self) -> None:
+        assert self.session is not None
+        self.session.news[self] = None
+        if self.session.notify is not None:
+            self.session.notify()
+
+    def _on_high_watermark(self) -> None:
+        """For a follower this is to be told with the next answer, but no reason to answer."""
+        assert self.session is not None
+        self.session.news[self] = None
+
 
 class Session:
-    """What one client wants, in the order in which it is served."""
+    """What one client wants, and where it may find something new."""
 
-    __slots__ = ("epoch", "id", "is_follower", "supersede", "used_ms", "uses_topic_ids", "wanted")
+    __slots__ = (
+        "epoch",
+        "id",
+        "is_follower",
+        "news",
+        "notify",
+        "previous_ms",
+        "supersede",
+        "used_ms",
+        "uses_topic_ids",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -99,13 +156,36 @@ class Session:
         self.uses_topic_ids = uses_topic_ids
         self.is_follower = is_follower
         self.supersede: Callable[[], None] | None = None  # answers the request that waits, if there is one
-        self.used_ms = 0
+        self.notify: Callable[[], None] | None = None  # tells that request of news
+        self.used_ms = 0  # when the last request came
+        self.previous_ms = 0  # and the one before it
+        # Partitions that must be looked at for the next answer, in the order in which they are served.
+        self.news: dict[Wanted, None] = dict.fromkeys(wanted.values())
+        for item in wanted.values():
+            item.session = self
 
-    def rotate(self, served: Iterable[Wanted]) -> None:
-        """Partitions that gave data go to the end, so that one busy partition cannot starve the others."""
-        for wanted in served:
-            if self.wanted.pop(wanted.key, None) is not None:
-                self.wanted[wanted.key] = wanted
+    def add(self, wanted: Wanted) -> None:
+        wanted.session = self
+        self.wanted[wanted.key] = wanted
+        self.news[wanted] = None
+
+    def remove(self, key: tuple[str, Uuid, int]) -> None:
+        wanted = self.wanted.pop(key, None)
+        if wanted is not None:
+            wanted.unwatch()
+            self.news.pop(wanted, None)
+
+    def told(self, wanted: Wanted, *, is_served: bool) -> None:
+        """A partition was in an answer, or had nothing for it. What gave data goes behind those that wait for it."""
+        if wanted.is_settled:
+            self.news.pop(wanted, None)
+        elif is_served and wanted in self.news:
+            del self.news[wanted]
+            self.news[wanted] = None
+
+    def close(self) -> None:
+        for wanted in self.wanted.values():
+            wanted.unwatch()
 
 
 class FetchSessions:
@@ -127,7 +207,7 @@ class FetchSessions:
             # Answers go out in the order of the requests: this one would wait for the one before it.
             known.supersede()
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             wanted = {item.key: item for item in _wanted(request)}
             session = None
             if request.session_epoch == INITIAL_EPOCH and wanted:
@@ -141,22 +221,28 @@ class FetchSessions:
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(errors.FETCH_SESSION_TOPIC_ID_ERROR)
         self._update(session, request)
-        session.used_ms = self._clock.monotonic_ms()
+        session.previous_ms, session.used_ms = session.used_ms, self._clock.monotonic_ms()
         session.epoch = 1 if session.epoch == SESSION_ID_MAX else session.epoch + 1
-        return session, list(session.wanted.values()), True
+        return session, list(session.news), True
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _update(self, session: Session, request: FetchRequest) -> None:
         for gone in request.forgotten_topics_data:
             for index in gone.partitions:
-                session.wanted.pop((gone.topic, gone.topic_id, index), None)
+                session.remove((gone.topic, gone.topic_id, index))
         for topic in request.topics:
             for asked in topic.partitions:
                 key = (topic.topic, topic.topic_id, asked.partition)
                 known = session.wanted.get(key)
                 if known is None:
-                    session.wanted[key] = Wanted(topic.topic, topic.topic_id, asked)
+                    session.add(Wanted(topic.topic, topic.topic_id, asked))
                 else:
                     known.update(asked)
+                    session.news[known] = None
                     if session.is_follower:
                         # It may have dropped the last answer, as when its leader epoch changed meanwhile; what that
                         # said is said again, or its high watermark would stay behind until the next record.
@@ -172,7 +258,7 @@ class FetchSessions:
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._entropy.below(SESSION_ID_MAX)
         session = Session(session_id, wanted, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
-        session.used_ms = now_ms
+        session.used_ms = session.previous_ms = now_ms
         self._sessions[session_id] = session
         return session
 
@@ -185,7 +271,7 @@ class FetchSessions:
             return False
         if now_ms - oldest.used_ms < EVICTION_MS_MIN and not (is_follower and not oldest.is_follower):
             return False
-        del self._sessions[oldest.id]
+        self._drop(oldest.id)
         return True
 
 

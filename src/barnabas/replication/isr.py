@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.metadata.partition_image import LeaderRecoveryState, PartitionImage
 from barnabas.model import errors
@@ -21,6 +21,13 @@ NO_BROKER_EPOCH: Final = -1  # unknown, or a follower too old to say
 
 # The epoch in which a broker is registered, if it is alive and not on its way out; otherwise None.
 ActiveEpoch = Callable[[int], int | None]
+
+
+class Presence(Protocol):
+    """The session on which a follower fetches: its requests need not mention a partition that has no news."""
+
+    used_ms: int  # when it last asked
+    previous_ms: int  # and the time before
 
 
 class Change(enum.Enum):
@@ -71,10 +78,12 @@ class Follower:
         "id",
         "leader_end_offset",
         "log_start_offset",
+        "presence",
     )
 
     def __init__(self, broker_id: int, *, caught_up_ms: int) -> None:
         self.id = broker_id
+        self.presence: Presence | None = None
         self.end_offset = NO_OFFSET
         self.log_start_offset = NO_OFFSET
         self.leader_end_offset = NO_OFFSET  # where the leader's log ended when it last fetched
@@ -86,6 +95,8 @@ class Follower:
         self, offset: int, *, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
     ) -> None:
         """It asks from here on, so it has all that lies below."""
+        if self.presence is not None:
+            self.fetched_ms = max(self.fetched_ms, self.presence.previous_ms)
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end_offset:
@@ -97,8 +108,21 @@ class Follower:
         self.fetched_ms = now_ms
         self.broker_epoch = broker_epoch
 
+    @property
+    def seen_caught_up_ms(self) -> int:
+        """As ``caught_up_ms``; while it has all that it was told of, each request of its session says so again."""
+        if self.presence is not None and self.end_offset >= self.leader_end_offset:
+            return max(self.caught_up_ms, self.presence.used_ms)
+        return self.caught_up_ms
+
+    def leave(self, presence: Presence | None) -> None:
+        """It does not fetch the partition on this session any longer."""
+        if self.presence is presence:
+            self.caught_up_ms = self.seen_caught_up_ms
+            self.presence = None
+
     def is_caught_up(self, leader_end_offset: int, *, now_ms: int, lag_ms_max: int) -> bool:
-        return self.end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_ms_max
+        return self.end_offset == leader_end_offset or now_ms - self.seen_caught_up_ms <= lag_ms_max
 
 
 class InSyncReplicas:

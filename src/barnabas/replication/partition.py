@@ -114,6 +114,7 @@ class Partition:
         if self.in_sync is not None:
             self._advance()
             self._propose(self.in_sync.recovery())
+            self.check_outsiders()
         self._wake()
 
     def apply_settings(self) -> None:
@@ -275,13 +276,24 @@ class Partition:
         if is_start_news:
             self.low_watermark_waiting.wake()
         if follower.id not in self.in_sync.isr:
-            self._propose(
-                self.in_sync.expansion(
-                    follower.id,
-                    high_watermark=self.log.high_watermark,
-                    active_epoch=self._cluster.active_epoch,
-                )
+            self._ask_for(follower.id)
+
+    def check_outsiders(self) -> None:
+        """Ask for followers that have caught up: one that is idle does not say so again by itself."""
+        if self.in_sync is not None and len(self.in_sync.isr) < len(self.image.replicas):
+            now_ms, lag_ms_max = self._clock.monotonic_ms(), self._cluster.lag_ms_max
+            for follower in self.in_sync.followers.values():
+                is_here = follower.presence is not None and now_ms - follower.presence.used_ms <= lag_ms_max
+                if is_here and follower.id not in self.in_sync.isr:
+                    self._ask_for(follower.id)
+
+    def _ask_for(self, broker_id: int) -> None:
+        assert self.in_sync is not None
+        self._propose(
+            self.in_sync.expansion(
+                broker_id, high_watermark=self.log.high_watermark, active_epoch=self._cluster.active_epoch
             )
+        )
 
     def check_followers(self, now_ms: int) -> None:
         """Ask that followers which have fallen behind leave the ISR, and wait no longer for those outside of it."""
@@ -301,6 +313,7 @@ class Partition:
             return False
         self._count_in_sync()
         self._advance()
+        self.check_outsiders()
         return True
 
     def refused(self, proposal: Proposal, error: errors.WireError) -> bool:
@@ -343,4 +356,5 @@ class Partition:
         if target < 0 or target > self.log.high_watermark:
             raise ApiError(errors.OFFSET_OUT_OF_RANGE)
         self.log.delete_records(target)
+        self.readers.wake()  # the start of the log is news that followers need, too
         return target

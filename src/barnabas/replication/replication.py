@@ -95,6 +95,9 @@ class Replication:
     def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
             self.fetchers.resize()
+        if changes.changed_brokers:
+            for partition in self._replicas:
+                partition.check_outsiders()
 
     def _check(self) -> None:
         self._checking = asyncio.get_running_loop().create_task(self._check_all(), name="isr-check")

@@ -116,9 +116,22 @@ def test_an_incremental_answer_mentions_a_partition_only_when_something_changed(
 
 def test_a_partition_that_gave_data_is_served_last_next_time(sessions: FetchSessions) -> None:
     session = opened(sessions, 0, 1, 2)
-    first = next(iter(session.wanted.values()))
-    session.rotate([first])
-    assert [item.index for item in session.wanted.values()] == [1, 2, 0]
+    session.told(next(iter(session.wanted.values())), is_served=True)
+    _, wanted, _ = sessions.open(request(session.id, 1), uses_topic_ids=False)
+    assert [item.index for item in wanted] == [1, 2, 0]
+
+
+def test_what_has_no_news_is_not_looked_at(sessions: FetchSessions) -> None:
+    session = opened(sessions, 0, 1, 2)
+    for item in session.wanted.values():
+        item.is_settled = True
+        session.told(item, is_served=False)
+    assert sessions.open(request(session.id, 1), uses_topic_ids=False)[1] == []
+    _, wanted, _ = sessions.open(request(session.id, 2, 1, 3), uses_topic_ids=False)
+    assert [item.index for item in wanted] == [1, 3], "what the client names is looked at"
+    next(iter(session.wanted.values()))._on_news()
+    _, wanted, _ = sessions.open(request(session.id, 3), uses_topic_ids=False)
+    assert [item.index for item in wanted] == [1, 3, 0]
 
 
 def test_a_follower_gets_a_session_at_the_expense_of_a_consumer(sessions: FetchSessions, clock: HandClock) -> None:

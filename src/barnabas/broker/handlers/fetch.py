@@ -45,7 +45,8 @@ def handle(request: Request, message: FetchRequest) -> FetchResponse | Deferred:
     )
     fetch = _Fetch(request, message, session, wanted, is_incremental=is_incremental)
     fetch.read()
-    if fetch.is_satisfied or message.max_wait_ms <= 0 or not wanted:
+    has_partitions = bool(wanted or (session is not None and session.wanted))
+    if fetch.is_satisfied or message.max_wait_ms <= 0 or not has_partitions:
         return fetch.response()
     return fetch.wait()
 
@@ -86,6 +87,8 @@ class _Fetch:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
+        if self._session is not None and self._is_incremental:
+            self._wanted = list(self._session.news)
         left = self._size_bytes_max
         got, is_urgent, has_batch = 0, False, False
         self._rows = []
@@ -95,8 +98,11 @@ class _Fetch:
         for wanted in self._wanted:
             row = Row(partition_index=wanted.index, high_watermark=-1)
             partition: Partition | None = None
+            wanted.is_settled = False
             try:
                 partition = self._find(wanted)
+                if self._session is not None:
+                    wanted.watch(partition)
                 size = self._read_one(partition, wanted, row, size_bytes_max=left, at_least_one=not has_batch)
             except (ApiError, DiskFailure) as error:
                 self._fail(row, wanted, error)
@@ -147,16 +153,16 @@ class _Fetch:
             return 0
         if self._is_follower and partition.is_throttled_leader and self._is_held_back(partition):
             return 0
+        end = log.end_offset
+        if not self._is_follower:
+            end = partition.readable_end(is_committed_only=self._is_committed_only)
         found = partition.read(
             wanted.fetch_offset,
             size_bytes_max=max(0, min(size_bytes_max, wanted.size_bytes_max)),
-            end_offset_max=(
-                log.end_offset
-                if self._is_follower
-                else partition.readable_end(is_committed_only=self._is_committed_only)
-            ),
+            end_offset_max=end,
             at_least_one=at_least_one,
         )
+        wanted.is_settled = wanted.fetch_offset >= end
         if self._is_committed_only:
             row.aborted_transactions = [
                 FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -191,6 +197,9 @@ class _Fetch:
         """The offset that a follower asks for says what it has, if our log reaches so far."""
         follower = partition.follower(self._replica_id, is_epoch_known=wanted.current_leader_epoch >= 0)
         if partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.end_offset:
+            follower.presence = self._session
+            if self._session is not None:
+                wanted.follower = follower
             partition.fetched(
                 follower,
                 wanted.fetch_offset,
@@ -218,16 +227,21 @@ class _Fetch:
         """Look again whenever one of the partitions has news; answer with what there is when the time is up."""
         self._deferred = self._request.defer()
         self._timer = asyncio.get_running_loop().call_later(self._wait_ms / 1000, self._finish)
+        if self._session is not None:
+            self._session.supersede = self._finish
+            self._session.notify = self._on_news
+        else:
+            self._watch_all()
+        self._deferred.future.add_done_callback(self._on_done)
+        return self._deferred
+
+    def _watch_all(self) -> None:
         for wanted in self._wanted:
             partition = self._request.broker.replicas.hosted(wanted.topic, wanted.topic_id, wanted.index)
             if partition is not None:
                 readers = partition.followers_waiting if self._is_follower else partition.readers
                 readers.add(self._on_news)
                 self._watched.append(readers)
-        if self._session is not None:
-            self._session.supersede = self._finish
-        self._deferred.future.add_done_callback(self._on_done)
-        return self._deferred
 
     def _on_news(self) -> None:
         # Many partitions may have news in one turn of the loop; one look is enough for all of them.
@@ -253,7 +267,7 @@ class _Fetch:
             readers.discard(self._on_news)
         self._watched.clear()
         if self._session is not None and self._session.supersede == self._finish:
-            self._session.supersede = None
+            self._session.supersede = self._session.notify = None
 
     def _count(self) -> None:
         is_consumer = self._replica_id == CONSUMER
@@ -271,13 +285,12 @@ class _Fetch:
     def response(self) -> FetchResponse:
         response = FetchResponse(session_id=self._session.id if self._session else NO_SESSION)
         topics: dict[tuple[str, Uuid], FetchResponse.FetchableTopicResponse] = {}
-        served = []
         for wanted, row in zip(self._wanted, self._rows, strict=True):
             is_news = wanted.is_news(row) if self._session else True
+            if self._session is not None:
+                self._session.told(wanted, is_served=bool(row.records))
             if self._is_incremental and not is_news:
                 continue
-            if row.records:
-                served.append(wanted)
             key = (wanted.topic, wanted.topic_id)
             topic = topics.get(key)
             if topic is None:
@@ -288,8 +301,6 @@ class _Fetch:
         self._count()
         if self._throttled_bytes:
             self._request.broker.replicas.leader_throttle.record(self._throttled_bytes)
-        if self._session:
-            self._session.rotate(served)
         if self._moved:
             response.node_endpoints = node_endpoints(self._request, self._moved, FetchResponse.NodeEndpoint)
         return response
