@@ -1,6 +1,6 @@
 """``python -m bench.spark``: both connectors in turn, on one broker with the same records; prints a table.
 
-``--scale 0.1`` takes a tenth of the records. Needs Maven for Spark's own connector.
+``--scale 0.1`` takes a tenth of the records. Fetches Spark's own connector from Maven.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
 from barnabas.testing import BrokerProcess
 from bench.machine import describe
-from bench.spark.jars import connector_jars, connector_version
+from bench.spark.jars import connector_jars, versions
 
 ROWS = {"100 B": 2_000_000, "1 KB": 400_000}
 SIZES = {"100 B": 100, "1 KB": 1024}
@@ -69,7 +69,7 @@ def main() -> int:
     rows = {size: int(count * options.scale) for size, count in ROWS.items()}
     import pyspark
 
-    print(f"{describe()}; PySpark {pyspark.__version__}, its Kafka connector {connector_version()}", flush=True)
+    print(f"{describe()}; PySpark {pyspark.__version__}, its Kafka connector {versions()}", flush=True)
     found: dict[str, dict[str, float]] = defaultdict(dict)
     units: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker") as broker:

@@ -1,51 +1,64 @@
-"""Spark's own Kafka connector from Maven, at the version of PySpark or the newest before it.
+"""Spark's own Kafka connector from Maven: at the version of PySpark, or the newest before it that is there.
 
-Maven resolves it into the cache once. PySpark sometimes reaches its index before the connector reaches Maven.
+Four jars, fetched one by one into the cache: resolving the connector's project would fetch most of Spark again, which
+PySpark has brought already. Not every repository has every part at every version, so each is looked for by itself.
 """
 
 from __future__ import annotations
 
-import subprocess
+import re
 import urllib.request
 from pathlib import Path
 
 from tools.cache import cache_directory, locked
-from tools.kafka_jars import program
 
-ARTIFACT = "spark-sql-kafka-0-10_2.13"
-NEEDED = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2", "jsr305", "scala-parallel")
-METADATA = f"https://repo.maven.apache.org/maven2/org/apache/spark/{ARTIFACT}/maven-metadata.xml"
-FETCH_SECONDS_MAX = 600
+REPOSITORY = "https://repo.maven.apache.org/maven2"
+SPARK_PARTS = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
+FETCH_SECONDS_MAX = 300
 
 
-def connector_version() -> str:
-    """That of PySpark, or the newest release that Maven has."""
-    import re
-
-    import pyspark
-
-    with urllib.request.urlopen(METADATA, timeout=60) as answer:
-        versions = re.findall(r"<version>([\d.]+)</version>", answer.read().decode())
-    ordered = sorted(versions, key=lambda version: [int(part) for part in version.split(".")])
-    mine = [int(part) for part in pyspark.__version__.split(".")]
-    return [version for version in ordered if [int(part) for part in version.split(".")] <= mine][-1]
+def versions() -> dict[str, str]:
+    """What is taken of each part."""
+    found = {part: _newest(part) for part in SPARK_PARTS}
+    parent = f"org/apache/spark/spark-parent_2.13/{found[SPARK_PARTS[0]]}/spark-parent_2.13-{found[SPARK_PARTS[0]]}.pom"
+    project = _get(parent).decode()
+    for name, artifact in (("kafka", "kafka-clients"), ("commons-pool2", "commons-pool2")):
+        said = re.search(rf"<{name}\.version>(.+?)</{name}\.version>", project)
+        assert said is not None, f"{parent} does not say which {name} it wants"
+        found[artifact] = said[1]
+    return found
 
 
 def connector_jars() -> list[Path]:
-    version = connector_version()
-    directory = cache_directory("spark-kafka", version)
+    groups = {"kafka-clients": "org/apache/kafka", "commons-pool2": "org/apache/commons"}
+    jars = []
     with locked("spark-kafka-jars"):
-        if not (directory / ".complete").exists():
-            project = directory / "pom.xml"
-            project.write_text(
-                '<project xmlns="http://maven.apache.org/POM/4.0.0">\n  <modelVersion>4.0.0</modelVersion>\n'
-                "  <groupId>barnabas.bench</groupId><artifactId>spark-jars</artifactId><version>1</version>\n"
-                f"  <dependencies><dependency><groupId>org.apache.spark</groupId><artifactId>{ARTIFACT}</artifactId>"
-                f"<version>{version}</version></dependency></dependencies>\n</project>\n"
-            )
-            copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}")
-            subprocess.run(
-                [program("mvn"), "-q", "-B", "-f", str(project), *copy], check=True, timeout=FETCH_SECONDS_MAX
-            )
-            (directory / ".complete").touch()
-    return sorted(path for path in (directory / "libs").glob("*.jar") if path.name.startswith(NEEDED))
+        for artifact, version in versions().items():
+            name = f"{artifact}-{version}.jar"
+            jar = cache_directory("spark-kafka") / name
+            if not jar.exists():
+                group = groups.get(artifact, "org/apache/spark")
+                fresh = jar.with_suffix(".part")
+                fresh.write_bytes(_get(f"{group}/{artifact}/{version}/{name}"))
+                fresh.rename(jar)
+            jars.append(jar)
+    return jars
+
+
+def _newest(artifact: str) -> str:
+    import pyspark
+
+    told = _get(f"org/apache/spark/{artifact}/maven-metadata.xml").decode()
+    known = sorted(_numbers(version) for version in re.findall(r"<version>([\d.]+)</version>", told))
+    mine = _numbers(pyspark.__version__)
+    return ".".join(map(str, [version for version in known if version <= mine][-1]))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _get(path: str) -> bytes:
+    with urllib.request.urlopen(f"{REPOSITORY}/{path}", timeout=FETCH_SECONDS_MAX) as answer:
+        body: bytes = answer.read()
+        return body

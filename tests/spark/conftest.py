@@ -88,7 +88,8 @@ class Stage:
 
     def run(self, frame: Any, topic: str, checkpoint: str = "checkpoint", **options: object) -> Any:
         """Everything that is there into a topic; answers the query, which has ended."""
-        writer = frame.writeStream.format("barnabas").options(**self.options({"topic": topic} | options))
+        rows = frame.select("key", "value")  # a column partition would be obeyed
+        writer = rows.writeStream.format("barnabas").options(**self.options({"topic": topic} | options))
         return self.finish(writer, checkpoint)
 
     def finish(self, writer: Any, checkpoint: str = "checkpoint") -> Any:

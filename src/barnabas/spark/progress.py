@@ -10,7 +10,8 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from typing import Final
 
 from barnabas.client.admin import Admin
 from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata
@@ -19,6 +20,8 @@ from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.link import Link
 from barnabas.spark.offsets import Offsets, to_json
+
+TELL_SECONDS_MAX: Final = 2.0
 
 log = logging.getLogger("barnabas.spark")
 
@@ -70,6 +73,8 @@ class Progress:
         }
         self._telling = self._stored.store_soon(entries)
         self._told = dict(offsets)
+        # A query that takes what there is and ends would be gone before a commit that nobody waits for.
+        wait([self._telling], timeout=TELL_SECONDS_MAX)
 
     def _look(self) -> None:
         telling, self._telling = self._telling, None

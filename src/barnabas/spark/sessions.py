@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.spark.errors import NotInstalled
 from barnabas.spark.java import ClassArchive, find_java
+from barnabas.spark.spark_home import lean_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +64,7 @@ def session(
     settings = _settings(master, environment) | dict(config or {})
     if SparkSession.getActiveSession() is None:
         settings = _with_java(settings, fast_start=fast_start)
+        _at_home(master)
     builder: Any = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -98,6 +100,15 @@ def _with_java(settings: dict[str, str], *, fast_start: bool) -> dict[str, str]:
     given = settings.get("spark.driver.extraJavaOptions", "")
     said = " ".join([*options, given]).strip()
     return settings | ({"spark.driver.extraJavaOptions": said} if said else {})
+
+
+def _at_home(master: str) -> None:
+    import pyspark
+
+    if master.startswith("local") and "SPARK_HOME" not in os.environ:
+        home = lean_home(Path(pyspark.__file__).parent, pyspark.__version__)
+        if home is not None:
+            os.environ["SPARK_HOME"] = str(home)
 
 
 def _remote(builder: Any, name: str, master: str, config: Mapping[str, str] | None) -> SparkSession:
