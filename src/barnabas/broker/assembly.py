@@ -16,6 +16,7 @@ from barnabas.broker.controller_requests import allocate_producer_ids, facts
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.joining import METADATA_DIRECTORY, Membership
+from barnabas.broker.life_watch import LifeWatch
 from barnabas.broker.observed import Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.quorum_peers import SocketPeers
@@ -70,6 +71,13 @@ class Assembly:
         self.raft = self._make_raft()
         self.controller = self._make_controller()
         self.active = self._make_active()
+        self.life_watch = LifeWatch(
+            controller=self.controller,
+            active=self.active,
+            timers=ground.timers,
+            node_id=node_id,
+            listener_name=settings.cluster.inter_broker_listener_name,
+        )
         self.replicas = Replicas(
             broker_id=node_id,
             store=ground.store,
@@ -120,13 +128,14 @@ class Assembly:
         return controller
 
     def _make_active(self) -> ActiveController:
-        ground = self._ground
+        ground, replication = self._ground, self._ground.settings.replication
         return ActiveController(
             self.controller,
             lambda: facts(self.services),
             clock=ground.world.clock,
             timers=ground.timers,
             session_timeout_ms=ground.settings.cluster.session_timeout_ms,
+            rebalance_interval_ms=replication.rebalance_interval_ms if replication.is_rebalanced else 0,
             idle_interval_ms=ground.settings.cluster.idle_interval_ms,
         )
 
@@ -177,6 +186,7 @@ class Assembly:
             ),
             markers=markers,
             broker_links=self.broker_links,
+            life_watch=self.life_watch,
             authorizer=self._make_authorizer(),
             served_versions=announced(ROUTES),
             controller_versions=announced(CONTROLLER_ROUTES),

@@ -88,7 +88,8 @@ class BrokerLife:
 
     def failed(self, *, now_ms: int) -> None:
         """There was no answer, or an error."""
-        pause_ms = min(self._retry_ms_max if self.is_registered else REGISTER_MS_MAX, RETRY_MS_MIN << min(self._failures, 10))
+        pause_ms_max = self._retry_ms_max if self.is_registered else REGISTER_MS_MAX
+        pause_ms = min(pause_ms_max, RETRY_MS_MIN << min(self._failures, 10))
         self._failures += 1
         self.next_ms = now_ms + pause_ms
         if self.phase is Phase.STOPPING:

@@ -153,6 +153,7 @@ class Node:
         cleanup.push_async_callback(parts.raft.stop)
         cleanup.push_async_callback(parts.controller.stop)
         cleanup.push_async_callback(parts.active.stop)
+        cleanup.push_async_callback(parts.life_watch.stop)
         await self._listeners.serve_controllers()
         await parts.raft.start()
         if self.settings.cluster.is_controller and self._listeners.for_controllers:

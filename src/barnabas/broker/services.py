@@ -9,6 +9,7 @@ from barnabas.broker.controller_apis import ControllerApis
 from barnabas.broker.controller_link import ControllerLink
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
+from barnabas.broker.life_watch import LifeWatch
 from barnabas.broker.observed import Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.quotas import Quotas
@@ -50,6 +51,7 @@ class Services:
     broker_links: Links  # to the other brokers of the cluster
     observed: Observed  # whoever has numbers to show adds a source to its metrics
     quotas: Quotas
+    life_watch: LifeWatch | None = None  # on a controller
     authorizer: Authorizer | None = None  # without one everybody may do everything
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients

@@ -19,7 +19,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.metadata.records import NoOpRecord
 from barnabas.metadata.registrations import register_broker
-from barnabas.metadata.sessions import BrokerSessions
+from barnabas.metadata.sessions import BrokerSessions, Session
 from barnabas.model.errors import NOT_CONTROLLER, STALE_BROKER_EPOCH, ApiError
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -102,6 +102,11 @@ class ActiveController:
         else:
             self._sessions.end_shutdown(request.broker_id)
         return response
+
+    async def broker_gone(self, session: Session) -> None:
+        """The broker's process is known to have ended: nobody need wait for the end of its session."""
+        self._sessions.end(session)
+        await self._submit(partial(fence_expired, expired=session, facts=self._facts()))
 
     # Chores ----------------------------------------
 

@@ -53,6 +53,10 @@ class BrokerSessions:
         for key in [key for key in self._contact_ms if key.broker_id == broker_id]:
             del self._contact_ms[key]
 
+    def end(self, session: Session) -> None:
+        """It is known to be over before its time."""
+        self._contact_ms.pop(session, None)
+
     def take_expired(self, *, now_ms: int) -> Session | None:
         """One broker that was silent for too long; its session is gone with this."""
         for key, contact_ms in self._contact_ms.items():

@@ -31,6 +31,7 @@ from barnabas.raft.snapshot import CorruptSnapshot
 from barnabas.raft.state_file import write_state
 from barnabas.raft.wire_requests import request_to_wire
 from barnabas.raft.wire_responses import response_of_wire
+from barnabas.transport.channel import Refused
 from barnabas.world.disk import DiskFailure
 from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
@@ -192,7 +193,7 @@ class Engine:
         self._spawn(self._send_and_wait(effect), f"raft-ask-{effect.peer_id}")
 
     async def _send_and_wait(self, effect: events.Send) -> None:
-        response = None
+        response, is_refused = None, False
         try:
             # The machine gives up by itself after the time-out; this ends the task of a peer that is silent for ever.
             async with asyncio.timeout(PATIENCE_FACTOR * self._settings.request_timeout_ms / 1000):
@@ -200,7 +201,8 @@ class Engine:
             response = response_of_wire(answer, self._listener_name)
         except (BarnabasError, OSError, TimeoutError) as error:
             log.debug("peer_failed", peer=effect.peer_id, request=type(effect.request).__name__, error=error)
-        self.step(events.Answered(effect.peer_id, effect.number, response))
+            is_refused = isinstance(error, Refused)
+        self.step(events.Answered(effect.peer_id, effect.number, response, is_refused))
 
     @property
     def _listener_name(self) -> str:

@@ -46,11 +46,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The response to a Send, or None when it failed."""
+    """The response to a Send, or None when it failed; ``is_refused`` when nothing listens where the peer was."""
 
     peer_id: int
     number: int
     response: Response | None
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

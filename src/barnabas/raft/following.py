@@ -6,6 +6,8 @@ follow in the same way; their fetches acknowledge nothing, but help them to find
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.model import errors
 from barnabas.raft.elections import Elections
 from barnabas.raft.events import (
@@ -34,6 +36,8 @@ from barnabas.raft.messages import (
 )
 from barnabas.raft.roles import Download, Follower
 from barnabas.raft.voters import KRAFT_VERSION_RECONFIGURABLE, ReplicaKey
+
+HURRY_DIVISOR: Final = 10  # of an election timeout: within this time voters that lost their leader run, not all at once
 
 
 class Following(Elections):
@@ -97,6 +101,15 @@ class Following(Elections):
     def _on_update_voter_response(self, peer_id: int, response: UpdateVoterResponse) -> bool:
         handled = self._observe_response(response)
         return True if handled is None else handled
+
+    def _on_refused(self, peer_id: int) -> None:
+        """Nothing listens where the leader was. Its process is gone, so there is nothing to wait for; should we be
+        mistaken, the others, who hear it, refuse us their pre-votes."""
+        role = self.role
+        if isinstance(role, Follower) and peer_id == self.leader_id:
+            role.has_fetched = False
+            hurry_ms = self._below(self.settings.election_timeout_ms // HURRY_DIVISOR)
+            role.fetch_deadline_ms = min(role.fetch_deadline_ms, self.now_ms + hurry_ms)
 
     # Being told ----------------------------------------
 

@@ -171,6 +171,8 @@ class RaftMachine(Reconfiguration, Following):
         connection.number = None
         response = event.response
         is_good = response is not None and getattr(self, _RESPONSES[type(response)])(event.peer_id, response)
+        if event.is_refused:
+            self._on_refused(event.peer_id)
         if not is_good:
             connection.backoff_end_ms = self.now_ms + self.settings.retry_backoff_ms
 

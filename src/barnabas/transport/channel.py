@@ -50,6 +50,10 @@ class Unreachable(PeerGone):
         self.reason = reason
 
 
+class Refused(Unreachable):
+    """Nothing listens there: the process that did, if there was one, is gone."""
+
+
 class _Pending(NamedTuple):
     correlation_id: int
     response: type[Message]
@@ -100,7 +104,7 @@ class Channel(asyncio.BufferedProtocol):
                 ssl=ssl,
             )
         except ConnectionRefusedError:
-            raise Unreachable(host, port, "nothing is listening there") from None
+            raise Refused(host, port, "nothing is listening there") from None
         except OSError as error:
             raise Unreachable(host, port, error.strerror or str(error)) from error
         return channel

@@ -409,3 +409,32 @@ def test_a_truncated_change_of_the_voters_is_taken_back() -> None:
     assert log.voters.ids == (1, 2)
     log.truncate(5)
     assert log.voters == VOTERS
+
+
+def test_a_follower_whose_leader_is_gone_runs_at_once() -> None:
+    bench = Bench()
+    bench.follow()
+    fetch = bench.sends()[2]
+    bench.answer(fetch, messages.FetchResponse(leader_id=2, epoch=5, high_watermark=0))
+    refused = bench.sends()[2]
+    assert not bench.ask(vote(3, 5, is_pre_vote=True)).is_granted  # it hears its leader
+    bench.step(events.Answered(2, refused.number, None, is_refused=True))
+    assert bench.ask(vote(3, 5, is_pre_vote=True)).is_granted
+    start_ms = bench.now_ms
+    while not isinstance(bench.machine.role, Prospective):
+        bench.timeout()
+    assert bench.now_ms - start_ms <= bench.machine.settings.election_timeout_ms // 10
+
+
+def test_a_follower_whose_leader_merely_does_not_answer_waits() -> None:
+    bench = Bench()
+    bench.follow()
+    bench.answer(bench.sends()[2], messages.FetchResponse(leader_id=2, epoch=5, high_watermark=0))
+    start_ms = bench.now_ms
+    while not isinstance(bench.machine.role, Prospective):
+        sends = bench.sends()
+        if 2 in sends:
+            bench.answer(sends[2], None)
+        else:
+            bench.timeout()
+    assert bench.now_ms - start_ms >= bench.machine.settings.fetch_timeout_ms - 1

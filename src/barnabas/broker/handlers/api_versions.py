@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.broker.request import Request
 from barnabas.metadata.features import SUPPORTED_FEATURES
-from barnabas.metadata.features_image import GROUP_VERSION, TRANSACTION_VERSION
+from barnabas.metadata.features_image import GROUP_VERSION, TRANSACTION_VERSION, finalized
 from barnabas.model import errors
 from barnabas.transport.connection import Parts
 from barnabas.wire.api import ApiKey
@@ -33,7 +33,7 @@ def handle(request: Request, message: ApiVersionsRequest) -> ApiVersionsResponse
     ):
         return ApiVersionsResponse(error_code=errors.INVALID_REQUEST.code)
     image = request.broker.controller.image if _is_controller(request) else request.broker.image
-    finalized = {name: level for name, level in image.features.items() if _is_served(request, name)}
+    levels = finalized(image.features)
     return ApiVersionsResponse(
         api_keys=[
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -47,8 +47,8 @@ def handle(request: Request, message: ApiVersionsRequest) -> ApiVersionsResponse
         finalized_features_epoch=max(image.offset, 0),
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(finalized.items())
-            if level > 0
+            for name, level in sorted(levels.items())
+            if level > 0 and _is_served(request, name)
         ],
     )
 

@@ -13,4 +13,7 @@ from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 
 async def handle(request: Request, message: BrokerHeartbeatRequest) -> Message:
-    return await request.broker.controller_apis.answer(message)
+    answer = await request.broker.controller_apis.answer(message)
+    if request.broker.life_watch is not None:
+        request.broker.life_watch.heard(message.broker_id, message.broker_epoch, request.connection)
+    return answer

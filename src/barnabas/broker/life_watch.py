@@ -1,0 +1,124 @@
+"""Notices at once that a broker's process has ended, where a session would take seconds to.
+
+The active controller remembers the connection on which each broker sends its heartbeats. When one closes, the broker's
+own listener is dialled: if nothing listens there, the process is gone and is fenced; if anything else happens, its
+session decides as always. A controller that has just become active asks so after every broker, since it may have
+succeeded one that died together with its broker. Kafka waits for the session in all these cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from barnabas.metadata.active_controller import ActiveController
+from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.metadata.sessions import Session
+from barnabas.observe.log import logger
+from barnabas.transport.channel import Channel, Refused, Unreachable
+from barnabas.transport.connection import Connection
+from barnabas.world.timers import Timer, Timers
+
+log = logger("life_watch")
+
+LOOK_MS: Final = 50
+DIAL_MS_MAX: Final = 2000
+CLIENT_ID: Final = "life-watch"
+
+
+class _Heard(NamedTuple):
+    session: Session
+    connection: Connection
+
+
+async def is_refused(host: str, port: int) -> bool:
+    """Whether nothing listens there; an address that cannot be reached proves nothing."""
+    try:
+        async with asyncio.timeout(DIAL_MS_MAX / 1000):
+            channel = await Channel.connect(host, port, client_id=CLIENT_ID)
+    except Refused:
+        return True
+    except (Unreachable, TimeoutError):
+        return False
+    channel.abort()
+    return False
+
+
+class LifeWatch:
+    def __init__(
+        self,
+        *,
+        controller: QuorumController,
+        active: ActiveController,
+        timers: Timers,
+        node_id: int,
+        listener_name: str | None,
+        is_refused: Callable[[str, int], Awaitable[bool]] = is_refused,
+    ) -> None:
+        """``listener_name``: the one that brokers reach each other by, or None for their first."""
+        self._controller = controller
+        self._active = active
+        self._timers = timers
+        self._node_id = node_id
+        self._listener_name = listener_name
+        self._is_refused = is_refused
+        self._heard: dict[int, _Heard] = {}
+        self._timer: Timer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        controller.on_activity(self._on_activity)
+
+    def heard(self, broker_id: int, epoch: int, connection: Connection) -> None:
+        """A heartbeat has come on this connection."""
+        if self._controller.is_active and not self._is_stopped:
+            self._heard[broker_id] = _Heard(Session(broker_id, epoch), connection)
+            self._arm()
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        self._forget()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*sorted(self._tasks, key=asyncio.Task.get_name), return_exceptions=True)
+
+    def _on_activity(self, is_active: bool) -> None:
+        self._forget()
+        if is_active and not self._is_stopped:
+            for broker in self._controller.image.brokers.values():
+                if not broker.is_fenced:
+                    self._start_asking(Session(broker.id, broker.epoch))
+
+    def _forget(self) -> None:
+        self._heard.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        if self._timer is None and self._heard:
+            self._timer = self._timers.after(LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        for heard in [each for each in self._heard.values() if not each.connection.is_open]:
+            del self._heard[heard.session.broker_id]
+            self._start_asking(heard.session)
+        self._arm()
+
+    def _start_asking(self, session: Session) -> None:
+        if session.broker_id == self._node_id:
+            return  # it lives and dies with us
+        name = f"life-watch:{session.broker_id}"
+        task = asyncio.get_running_loop().create_task(self._ask_after(session), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask_after(self, session: Session) -> None:
+        broker = self._controller.image.brokers.get(session.broker_id)
+        if broker is None or not broker.end_points:
+            return
+        end_point = broker.end_point(self._listener_name or "") or broker.end_points[0]
+        if await self._is_refused(end_point.host, end_point.port) and self._controller.is_active:
+            log.info("a broker's process has ended", broker=session.broker_id, broker_epoch=session.epoch)
+            await self._active.broker_gone(session)
