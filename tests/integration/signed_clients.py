@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 SECONDS_MAX = 15.0
 REFUSED_SECONDS = 5.0
+TOKEN_SECONDS = 3600.0
 
 
 class Refused(Exception):
@@ -31,7 +33,10 @@ def confluent(address: str, topic: str, security: Mapping[str, str]) -> bytes:
         if error.code() in fatal:
             refused.append(str(error))
 
-    common = {"bootstrap.servers": address, "log_level": 0, "error_cb": on_error, **security}
+    common: dict[str, Any] = {"bootstrap.servers": address, "log_level": 0, "error_cb": on_error, **security}
+    token = common.pop("token", None)
+    if token is not None:
+        common["oauth_cb"] = lambda _: (token, time.time() + TOKEN_SECONDS)
     producer = Producer({**common, "message.timeout.ms": int(SECONDS_MAX * 1000)})
     outcome: list[Any] = []
     producer.produce(topic, b"hello", on_delivery=lambda error, message: outcome.append(error or message.offset()))
@@ -79,7 +84,15 @@ def _kafka_python(address: str, topic: str, security: Mapping[str, str]) -> byte
         "ssl_keyfile": security.get("ssl.key.location"),
         "bootstrap_timeout_ms": int(REFUSED_SECONDS * 1000),
     }
-    if "sasl.mechanism" in security:
+    if "token" in security:
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+
+        class Given(AbstractTokenProvider):  # type: ignore[misc]
+            def token(self) -> str:
+                return security["token"]
+
+        options |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": Given()}
+    elif "sasl.mechanism" in security:
         options |= {
             "sasl_mechanism": security["sasl.mechanism"],
             "sasl_plain_username": security["sasl.username"],
@@ -122,7 +135,15 @@ async def _aio(address: str, topic: str, security: Mapping[str, str]) -> bytes:
         "security_protocol": security["security.protocol"],
         "ssl_context": context,
     }
-    if "sasl.mechanism" in security:
+    if "token" in security:
+        from aiokafka.abc import AbstractTokenProvider
+
+        class Given(AbstractTokenProvider):  # type: ignore[misc]
+            async def token(self) -> str:
+                return security["token"]
+
+        options |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": Given()}
+    elif "sasl.mechanism" in security:
         options |= {
             "sasl_mechanism": security["sasl.mechanism"],
             "sasl_plain_username": security["sasl.username"],

@@ -11,6 +11,7 @@ from typing import Any
 
 import jwt
 import pytest
+from signed_clients import CLIENTS, Refused
 from talk import Raw, Talk, joined
 from tokens import AUDIENCE, ISSUER, Issuer, KeyServer, message, unsigned
 
@@ -22,6 +23,8 @@ from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterCon
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+pytestmark = pytest.mark.filterwarnings("ignore:(open_text|read_text) is deprecated:DeprecationWarning")
 
 OAUTH = "sasl.oauthbearer."
 SASL = {
@@ -224,6 +227,35 @@ def test_neither_tokens_nor_reasons_are_told_but_the_log_knows_why(
         assert not is_let_in(at, token)
     assert "for another audience" in caplog.text
     assert token.split(".")[2] not in caplog.text
+
+
+# --- clients of others ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def open_to_all(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One that makes topics as they are asked for."""
+    path = tmp_path_factory.mktemp("oauth") / "keys.json"
+    path.write_bytes(issuer.key_set)
+    with Broker(settings={**SASL, FILE: str(path)}) as running:
+        yield running
+
+
+def proof(token: str) -> dict[str, str]:
+    return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "token": token}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_signs_in_by_its_token(open_to_all: Broker, issuer: Issuer, name: str, client: str) -> None:
+    assert CLIENTS[client](open_to_all.bootstrap_servers, name, proof(issuer.token())) == b"hello"
+
+
+@pytest.mark.parametrize("client", ["confluent", "aiokafka"])
+def test_a_client_with_a_token_that_is_not_believed_is_refused(
+    open_to_all: Broker, issuer: Issuer, name: str, client: str
+) -> None:
+    with pytest.raises(Refused):
+        CLIENTS[client](open_to_all.bootstrap_servers, name, proof(issuer.token(aud="another")))
 
 
 # --- where the keys come from -----------------------------------------------------------------------------------------

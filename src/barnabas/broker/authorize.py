@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from barnabas.broker import audit
 from barnabas.broker import authorize_rows as rows
 from barnabas.broker import authorize_topics as topics
 from barnabas.broker.guarded_request import ERRORS, GuardedRequest
@@ -53,7 +54,11 @@ def check(request: Request, message: Message) -> Message | None:
     if rule is None:
         request.require_cluster(Operation.ALL)
         return None
-    return rule(request, message)
+    try:
+        return rule(request, message)
+    finally:
+        if request.asker.denied:
+            audit.refused(request, request.asker)
 
 
 # --- ways to check ----------------------------------------------------------------------------------------------------
@@ -65,7 +70,7 @@ def _free(request: GuardedRequest, message: Any) -> None:
 
 def _cluster(*any_of: Operation) -> Check:
     def rule(request: GuardedRequest, message: Any) -> None:
-        if not any(request.asker.may_cluster(operation) for operation in any_of):
+        if not request.asker.may_cluster(*any_of):
             raise ApiError(errors.CLUSTER_AUTHORIZATION_FAILED)
 
     return rule
@@ -187,7 +192,7 @@ def _add_partitions_to_txn(request: GuardedRequest, message: Any) -> Message | N
 
 
 def _write_txn_markers(request: GuardedRequest, message: Any) -> Message | None:
-    if request.asker.may_cluster(Operation.CLUSTER_ACTION) or request.asker.may_cluster(Operation.ALTER):
+    if request.asker.may_cluster(Operation.CLUSTER_ACTION, Operation.ALTER):
         return None
     code = errors.CLUSTER_AUTHORIZATION_FAILED.code
     response = WriteTxnMarkersResponse

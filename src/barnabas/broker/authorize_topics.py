@@ -95,8 +95,9 @@ def _may_have(request: GuardedRequest, message: Any, name: str) -> bool:
 
 
 def _may_create(request: GuardedRequest, name: str) -> bool:
-    asker = request.asker
-    return asker.may_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
+    return request.asker.may_one_of(
+        (Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME), (Operation.CREATE, ResourceType.TOPIC, name)
+    )
 
 
 def create(request: GuardedRequest, message: CreateTopicsRequest) -> Message | None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
-from barnabas.broker import authorize, quota_mutations
+from barnabas.broker import audit, authorize, quota_mutations
 from barnabas.broker.amended_request import AmendedRequest
 from barnabas.broker.guarded_request import GuardedRequest, principal_of
 from barnabas.broker.handlers import api_versions, produce_one
@@ -160,6 +160,8 @@ class Dispatcher:
                 if timing is not None:
                     response.future.add_done_callback(timing.ready)
                 return response.future
+            if route.key in audit.CHANGES:
+                audit.changed(request, message, response)
             return None if response is None else request.encode(response)
         except ApiError as error:
             return _refused(route, request, message, error)

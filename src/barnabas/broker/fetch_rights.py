@@ -6,6 +6,7 @@ are asked here: a follower needs a right to the cluster, checked there, which is
 
 from __future__ import annotations
 
+from barnabas.broker import audit
 from barnabas.broker.authorizer import Asker
 from barnabas.broker.fetch_sessions import Wanted
 from barnabas.broker.request import Request
@@ -23,4 +24,6 @@ def check_read(request: Request, asker: Asker, wanted: Wanted) -> None:
             return  # an id that nobody has: there is nothing to hide
         name = topic.name
     if not asker.may(Operation.READ, ResourceType.TOPIC, name):
+        if asker.is_first_refusal(name):  # a consumer asks again and again
+            audit.refused(request, asker)
         raise ApiError(errors.TOPIC_AUTHORIZATION_FAILED)

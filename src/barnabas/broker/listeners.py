@@ -18,6 +18,7 @@ from barnabas.broker.settings import BrokerSettings
 from barnabas.broker.sign_in import open_gate
 from barnabas.model.errors import BarnabasError
 from barnabas.transport.buffers import FramePool
+from barnabas.transport.connection import Serve
 from barnabas.transport.listener import Limits, Listener
 
 
@@ -49,7 +50,7 @@ class Listeners:
         contexts = {name: tls_context(security) for name, security in every.items()}  # before any port is taken
         for endpoint in self._settings.endpoints:
             is_for_controllers = self._settings.cluster.is_for_controllers(endpoint.name)
-            serve = (controllers if is_for_controllers else clients).serve
+            serve: Serve = (controllers if is_for_controllers else clients).serve
             security = every[endpoint.name]
             if security.protocol.has_sasl:
                 serve = await open_gate(self._services, security, serve, self._gates)
