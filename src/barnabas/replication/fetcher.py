@@ -16,6 +16,7 @@ from barnabas.replication.follower import (
     Append,
     Asked,
     Diverged,
+    InFlight,
     Key,
     LeaderSession,
     Limits,
@@ -79,6 +80,12 @@ class Fetching:
         self.is_parked = False
         self.lag: int | None = None  # records that the leader has committed and we have not; None until it said so
 
+    @property
+    def is_unsynced(self) -> bool:
+        """It must be on the device before it counts (flush.messages=1), and some of it is not."""
+        found = self.partition.log
+        return self.partition.must_flush and not self.is_parked and found.recovery_point < found.end_offset
+
     def asked(self, size_bytes_max: int) -> Asked:
         found = self.partition.log
         return Asked(found.end_offset, found.latest_epoch, found.log_start_offset, self.leader_epoch, size_bytes_max)
@@ -91,19 +98,22 @@ class Fetcher:
         self._home = home
         self._lane = f"replica:{number}"
         self._session = LeaderSession(broker_id=home.broker_id)
+        # A partition is fresh until it is wanted for the first time, or again after a pause.
+        self._fresh: dict[Key, Fetching] = {}
+        self._paused: dict[Key, Fetching] = {}
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_fetching = False
-        self._hurried: asyncio.Task[FetchResponse] | None = None
-        self._hurried_wanted: dict[Key, Asked] = {}
         self._is_hurrying = False
+        self._hurried: tuple[InFlight, asyncio.Task[Message]] | None = None
 
     # --- what to fetch --------------------------------------------------------------------------------------------
 
     def put(self, partition: Partition) -> None:
         """Fetch this partition from now on, in its present epoch."""
         state = Fetching(partition)
-        self.partitions[state.key] = state
+        self.partitions[state.key] = self._fresh[state.key] = state
+        self._paused.pop(state.key, None)
         self._news.set()
         loop = asyncio.get_running_loop()
         if self._task is None:
@@ -115,6 +125,9 @@ class Fetcher:
 
     def drop(self, key: Key) -> None:
         """What is under way for this partition comes to nothing."""
+        self._fresh.pop(key, None)
+        self._paused.pop(key, None)
+        self._session.unwant(key)
         if self.partitions.pop(key, None) is not None and not self.partitions:
             self._cancel()
 
@@ -137,19 +150,52 @@ class Fetcher:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._home.failed(error)
 
+    async def _admit(self) -> None:
+        """Want what is fresh or has rested. What is not on the device yet gets there before it counts as ours."""
+        now_ms = self._home.now_ms()
+        for key in [key for key, state in self._paused.items() if state.ready_ms <= now_ms]:
+            self._fresh[key] = self._paused.pop(key)
+        unsynced = [state for state in self._fresh.values() if state.is_unsynced]
+        if unsynced:
+            await asyncio.gather(*(self._sync(state) for state in unsynced))
+        self._want_fresh()
+
+    def _want_fresh(self) -> None:
+        for key, state in list(self._fresh.items()):
+            if not state.is_unsynced:
+                del self._fresh[key]
+                self._decide(state)
+
+    def _decide(self, state: Fetching) -> None:
+        """Whether the next request wants a partition: not while it is parked, rests or is held back."""
+        settings, now_ms = self._home.settings, self._home.now_ms()
+        if (
+            state.partition.is_throttled_follower
+            and state.lag != 0
+            and self._home.throttle.is_exceeded(settings.follower_bytes_per_second, now_ms)
+        ):
+            state.ready_ms = max(state.ready_ms, now_ms + THROTTLED_MS)
+        if state.is_parked:
+            self._session.unwant(state.key)
+        elif state.ready_ms > now_ms:
+            self._session.unwant(state.key)
+            self._paused[state.key] = state
+        else:
+            self._session.want(state.key, state.asked(settings.partition_bytes_max))
+
     # --- fetching -------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         failures = 0  # in a row
         while True:
-            wanted = self._wanted()
-            if not wanted:
+            await self._admit()
+            if not self._session:
                 await self._wait()
                 continue
             try:
-                error = await self._round(wanted)
+                error = await self._round()
             except (BarnabasError, TimeoutError) as failure:
-                log.info("leader is not reached", leader=self.leader_id, partitions=len(wanted), reason=failure)
+                log.info("leader is not reached", leader=self.leader_id, reason=failure)
                 self._session.failed()
             else:
                 if error is None:
@@ -160,18 +206,35 @@ class Fetcher:
             await self._home.timers.sleep(self._pause_ms(failures))
             failures += 1
 
-    async def _round(self, wanted: dict[Key, Asked]) -> WireError | None:
+    async def _round(self) -> WireError | None:
         """Fetch and take the answer, and that of the hurried request behind it; what the leader objects to, if so."""
-        response = await self._fetch(wanted)
+        sent = self._session.request(self._limits(), broker_epoch=self._home.broker_epoch())
+        self._is_fetching = True
+        try:
+            response = cast(FetchResponse, await self._send(sent.request))
+        finally:
+            self._is_fetching = False
         error = self._session.answered(response)
         while error is None:
-            await self._take(wanted, response)
+            await self._take(sent, response)
+            self._session.taken()
             if self._hurried is None:
                 break
-            wanted, answer, self._hurried = self._hurried_wanted, self._hurried, None
-            response = await answer
+            (sent, answer), self._hurried = self._hurried, None
+            response = cast(FetchResponse, await answer)
             error = self._session.answered(response)
         return error
+
+    def _hurry(self) -> None:
+        """A partition has come while a fetch waits at the leader: another fetch names it, and ends that wait."""
+        self._is_hurrying = False
+        if not self._is_fetching or self._hurried is not None or not self._session.is_open:
+            return
+        self._want_fresh()
+        sent = self._session.request(self._limits(), broker_epoch=self._home.broker_epoch())
+        sending = self._send(sent.request)
+        name = f"hurry:{self.leader_id}:{self._lane}"
+        self._hurried = sent, asyncio.get_running_loop().create_task(sending, name=name)
 
     def _pause_ms(self, failures: int) -> int:
         # Soon at first: after an election leader and followers hear of it within moments of each other.
@@ -179,53 +242,19 @@ class Fetcher:
 
     def _forget_hurried(self) -> None:
         if self._hurried is not None:
-            self._hurried.cancel()
+            self._hurried[1].cancel()
             self._hurried = None
-
-    def _wanted(self) -> dict[Key, Asked]:
-        now_ms = self._home.now_ms()
-        settings = self._home.settings
-        is_over = self._home.throttle.is_exceeded(settings.follower_bytes_per_second, now_ms)
-        wanted = {}
-        for key, state in self.partitions.items():
-            if state.is_parked or state.ready_ms > now_ms:
-                continue
-            if is_over and state.partition.is_throttled_follower and state.lag != 0:
-                state.ready_ms = now_ms + THROTTLED_MS
-            else:
-                wanted[key] = state.asked(settings.partition_bytes_max)
-        return wanted
 
     async def _wait(self) -> None:
         """Until there is something to fetch: a new partition, or one whose pause is over."""
         self._news.clear()
-        pauses = [state.ready_ms for state in self.partitions.values() if not state.is_parked]
+        pauses = [state.ready_ms for state in self._paused.values()]
         timer = self._home.timers.at(min(pauses), self._news.set) if pauses else None
         try:
             await self._news.wait()
         finally:
             if timer is not None:
                 timer.cancel()
-
-    async def _fetch(self, wanted: dict[Key, Asked]) -> FetchResponse:
-        request = self._session.request(wanted, self._limits(), broker_epoch=self._home.broker_epoch())
-        self._is_fetching = True
-        try:
-            return cast(FetchResponse, await self._send(request))
-        finally:
-            self._is_fetching = False
-
-    def _hurry(self) -> None:
-        """A partition has come while a fetch waits at the leader: another fetch names it, and ends that wait."""
-        self._is_hurrying = False
-        if not self._is_fetching or self._hurried is not None or not self._session.is_open:
-            return
-        self._hurried_wanted = self._wanted()
-        request = self._session.request(self._hurried_wanted, self._limits(), broker_epoch=self._home.broker_epoch())
-        self._hurried = asyncio.get_running_loop().create_task(
-            cast("asyncio.Future[FetchResponse]", self._send(request)),  # type: ignore[arg-type]
-            name=f"hurry:{self.leader_id}:{self._lane}",
-        )
 
     def _limits(self) -> Limits:
         settings = self._home.settings
@@ -238,34 +267,36 @@ class Fetcher:
 
     # --- taking an answer -----------------------------------------------------------------------------------------
 
-    async def _take(self, wanted: dict[Key, Asked], response: FetchResponse) -> None:
+    async def _take(self, sent: InFlight, response: FetchResponse) -> None:
         taken = 0
-        syncing: list[Fetching] = []
+        states: list[Fetching] = []
         for topic in response.responses:
             for row in topic.partitions:
                 key = (topic.topic_id, row.partition_index)
-                state, asked = self.partitions.get(key), wanted.get(key)
+                state, asked = self.partitions.get(key), self._session.asked_in(sent, key)
                 if state is None or asked is None or not self._is_current(state, asked):
                     continue
+                states.append(state)
                 try:
                     taken += await self._take_row(state, row)
                 except DiskFailure as failure:
                     # The store has heard of it; the partition goes with its directory.
                     log.error("follower has no disk", partition=state.partition.id, reason=failure)
                     state.is_parked = True
-                    continue
                 except BarnabasError as error:
                     # Bytes that are no batches, or not those that follow: from a wire, a disk, or a leader's mistake.
                     log.error("answer is not taken", partition=state.partition.id, leader=self.leader_id, reason=error)
                     self._pause(state)
-                    continue
-                if state.partition.must_flush and state.partition.log.recovery_point < state.partition.log.end_offset:
-                    syncing.append(state)
                 if taken >= following.SLICE_BYTES:
                     taken = 0
                     await asyncio.sleep(0)
-        if syncing:
-            await asyncio.gather(*(self._sync(state) for state in syncing))
+        unsynced = [state for state in states if state.is_unsynced]
+        if unsynced:
+            # Before the next fetch names the new end: the leader takes what is fetched past for safe.
+            await asyncio.gather(*(self._sync(state) for state in unsynced))
+        for state in states:
+            if self.partitions.get(state.key) is state:
+                self._decide(state)
 
     def _is_current(self, state: Fetching, asked: Asked) -> bool:
         """Whether an answer still fits: same epoch, and nothing has been appended or cut since it was asked for."""
@@ -316,7 +347,6 @@ class Fetcher:
         return taken
 
     async def _sync(self, state: Fetching) -> None:
-        """Before the next fetch names the new end: the leader takes what is fetched past for safe."""
         try:
             await state.partition.log.flush()
         except DiskFailure as failure:

@@ -6,6 +6,7 @@ here. Truncation follows KIP-595: the leader says with a fetch's answer where th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -41,6 +42,16 @@ class Limits(NamedTuple):
     wait_ms: int
 
 
+class InFlight:
+    """A request that is not answered yet, and how what was asked for has changed since it was sent."""
+
+    __slots__ = ("before", "request")
+
+    def __init__(self, request: FetchRequest) -> None:
+        self.request = request
+        self.before: dict[Key, Asked | None] = {}
+
+
 class LeaderSession:
     """The follower's end of an incremental fetch session (KIP-227): the leader is told only what has changed."""
 
@@ -48,35 +59,68 @@ class LeaderSession:
         self._broker_id = broker_id
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self._known: dict[Key, Asked] = {}  # what the leader believes that we want
+        self._wanted: dict[Key, Asked] = {}
+        self._untold: dict[Key, None] = {}  # what the leader has not heard of yet
+        self._forgotten: dict[Key, None] = {}  # what it still believes that we want
+        self._in_flight: deque[InFlight] = deque()
         self._has_room = True  # whether the leader gave us a session when we last wanted one
+
+    def __len__(self) -> int:
+        return len(self._wanted)
 
     @property
     def is_open(self) -> bool:
         """Whether another request may follow before the last one is answered."""
         return self._epoch != INITIAL_EPOCH
 
-    def request(self, wanted: dict[Key, Asked], limits: Limits, *, broker_epoch: int) -> FetchRequest:
+    def want(self, key: Key, asked: Asked) -> None:
+        """From the next request on."""
+        before = self._wanted.get(key)
+        if before != asked:
+            self._note(key, before)
+            self._wanted[key] = asked
+            self._untold[key] = None
+            self._forgotten.pop(key, None)
+
+    def unwant(self, key: Key) -> None:
+        before = self._wanted.pop(key, None)
+        if before is not None:
+            self._note(key, before)
+            self._untold.pop(key, None)
+            self._forgotten[key] = None
+
+    def _note(self, key: Key, before: Asked | None) -> None:
+        for sent in self._in_flight:
+            sent.before.setdefault(key, before)
+
+    def asked_in(self, sent: InFlight, key: Key) -> Asked | None:
+        """What a request wanted of a partition; None if it did not."""
+        return sent.before[key] if key in sent.before else self._wanted.get(key)
+
+    def request(self, limits: Limits, *, broker_epoch: int) -> InFlight:
         """The next request; ``answered`` or ``failed`` must be told what came of it."""
         epoch = self._epoch
-        if epoch == INITIAL_EPOCH:
-            self._known = {}
-        else:
+        is_first = epoch == INITIAL_EPOCH
+        if not is_first:
             self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        told = [(key, asked) for key, asked in wanted.items() if self._known.get(key) != asked]
-        forgotten = [key for key in self._known if key not in wanted]
-        self._known = dict(wanted)
-        return FetchRequest(
-            replica_state=FetchRequest.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
-            # The request that opens a session does not wait: once it is open, news can be sent at any time.
-            max_wait_ms=0 if epoch == INITIAL_EPOCH and self._has_room else limits.wait_ms,
-            min_bytes=limits.size_bytes_min,
-            max_bytes=limits.response_bytes_max,
-            session_id=self._id,
-            session_epoch=epoch,
-            topics=_topics(told),
-            forgotten_topics_data=_forgotten(forgotten),
+        told = self._wanted if is_first else {key: self._wanted[key] for key in self._untold}
+        sent = InFlight(
+            FetchRequest(
+                replica_state=FetchRequest.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
+                # The request that opens a session does not wait: once it is open, news can be sent at any time.
+                max_wait_ms=0 if is_first and self._has_room else limits.wait_ms,
+                min_bytes=limits.size_bytes_min,
+                max_bytes=limits.response_bytes_max,
+                session_id=self._id,
+                session_epoch=epoch,
+                topics=_topics(told.items()),
+                forgotten_topics_data=[] if is_first else _forgotten(self._forgotten),
+            )
         )
+        self._untold.clear()
+        self._forgotten.clear()
+        self._in_flight.append(sent)
+        return sent
 
     def answered(self, response: FetchResponse) -> WireError | None:
         """None if the rows of the answer count; otherwise why they do not, and the next request begins anew."""
@@ -84,7 +128,7 @@ class LeaderSession:
             error = error_of(response.error_code)
             if error is errors.FETCH_SESSION_ID_NOT_FOUND:
                 self._id = NO_SESSION
-            self._epoch = INITIAL_EPOCH  # with the old id, so that the leader drops what it has
+            self.failed()  # with the old id, so that the leader drops what it has
             return error
         self._has_room = response.session_id != NO_SESSION
         if not self._has_room:
@@ -93,9 +137,14 @@ class LeaderSession:
             self._id, self._epoch = response.session_id, 1
         return None
 
+    def taken(self) -> None:
+        """The rows of the oldest answer have been dealt with."""
+        self._in_flight.popleft()
+
     def failed(self) -> None:
         """No answer came, so nobody knows what the leader knows."""
         self._epoch = INITIAL_EPOCH
+        self._in_flight.clear()
 
 
 def _topics(told: Iterable[tuple[Key, Asked]]) -> list[FetchRequest.FetchTopic]:

@@ -45,8 +45,13 @@ def forgotten(request: FetchRequest) -> list[int]:
 
 class Session(LeaderSession):
     def ask(self, **offsets: int) -> FetchRequest:
+        """Want just these, and send a request."""
         wanted: dict[Key, Asked] = {(TOPIC, int(name[1:])): asked(offset) for name, offset in offsets.items()}
-        return self.request(wanted, LIMITS, broker_epoch=9)
+        for key in set(self._wanted) - set(wanted):
+            self.unwant(key)
+        for key, each in wanted.items():
+            self.want(key, each)
+        return self.request(LIMITS, broker_epoch=9).request
 
 
 @pytest.fixture
@@ -182,3 +187,24 @@ def test_where_a_follower_goes_on_that_was_out_of_range(
     end_offset: int, leader_start: int, leader_end: int, step: StartOver | CutTo | GoOn
 ) -> None:
     assert relocate(end_offset, leader_start=leader_start, leader_end=leader_end) == step
+
+
+def test_what_a_request_asked_for_is_known_though_it_has_changed_since(session: Session) -> None:
+    first, second = (TOPIC, 0), (TOPIC, 1)
+    session.want(first, asked(5))
+    sent = session.request(LIMITS, broker_epoch=9)
+    assert session.asked_in(sent, first) == asked(5)
+    session.want(first, asked(6))
+    session.want(second, asked(0))
+    session.want(first, asked(7))
+    assert session.asked_in(sent, first) == asked(5)
+    assert session.asked_in(sent, second) is None
+    session.answered(FetchResponse(session_id=77))
+    session.taken()
+    later = session.request(LIMITS, broker_epoch=9)
+    assert told(later.request) == [(0, 7), (1, 0)]
+    session.unwant(first)
+    assert session.asked_in(later, first) == asked(7)
+    session.want(first, asked(7))
+    assert session.asked_in(later, first) == asked(7)
+    assert told(session.request(LIMITS, broker_epoch=9).request) == [(0, 7)], "it is told again, and not forgotten"
