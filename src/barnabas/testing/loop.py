@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import contextvars
 import hashlib
+import math
 import sys
 import threading
 import weakref
@@ -120,7 +121,11 @@ class SimulatedLoop(UnsimulatedLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self.call_at_ns(round(when * NANOSECONDS), callback, *args, context=context)
+        # Never early, not by a fraction of a nanosecond: whoever looks at the time again must find that it has come.
+        when_ns = math.ceil(when * NANOSECONDS)
+        if when_ns / NANOSECONDS < when:
+            when_ns += 1
+        return self.call_at_ns(when_ns, callback, *args, context=context)
 
     def call_at_ns(
         self,
