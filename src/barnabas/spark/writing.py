@@ -25,6 +25,7 @@ from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, end_transaction
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.spark.errors import BatchChanged, InvalidOption
+from barnabas.spark.key_partitions import partitions_of
 from barnabas.spark.link import Link, link
 from barnabas.spark.markers import Content, Marker, Slot
 from barnabas.spark.sink_options import AT_LEAST_ONCE, SinkOptions
@@ -140,10 +141,18 @@ def _send(
         content = content.plus(piece.num_rows, _size(table))
         if under_way is not None:
             under_way.result()
-        under_way = connection.start(producer.send_arrow(table, options.topic))
+        under_way = connection.start(producer.send_arrow(_placed(connection, table, options), options.topic))
     if under_way is not None:
         under_way.result()
     return content
+
+
+def _placed(connection: Link, table: pyarrow.RecordBatch, options: SinkOptions) -> pyarrow.RecordBatch:
+    """With a partition for every key, where all rows go to one topic; the client would look at them one by one."""
+    if options.topic is None or "key" not in table.schema.names or "partition" in table.schema.names:
+        return table
+    topic = connection.run(connection.cluster.topic(options.topic, auto_create=True))
+    return table.append_column("partition", partitions_of(table.column("key"), len(topic.partitions)))
 
 
 def _chain(first: pyarrow.RecordBatch, rest: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
