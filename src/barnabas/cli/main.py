@@ -85,18 +85,13 @@ def _carry_out(run: object, parser: ArgumentParser, words: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _silence()
+        from barnabas.cli.output import silence
+
+        silence()
         return 0
     finally:
         gc.enable()
     return int(code or 0)
-
-
-def _silence() -> None:
-    """Whoever read our output has seen enough; the interpreter must not complain about it when it ends."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def usage() -> str:

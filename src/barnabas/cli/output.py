@@ -81,6 +81,13 @@ def print_facts(facts: Mapping[str, object]) -> None:
         print(f"{name:<{width}}  {value}")
 
 
+def silence() -> None:
+    """Whoever read our output has seen enough; the interpreter must not complain about it when it ends."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def duration(milliseconds: int | None) -> str:
     """A time as people say it, to about two digits."""
     if milliseconds is None:

@@ -168,12 +168,16 @@ async def _all_lines(arguments: Namespace) -> AsyncIterator[bytes]:
         for text in arguments.values:
             yield text.encode(errors="surrogateescape")
     elif arguments.files is None:
-        async for line in _lines(sys.stdin.fileno()):
+        async for line in standard_input():
             yield line
     else:
         for descriptor in _opened(arguments.files):
             async for line in _lines(descriptor):
                 yield line
+
+
+def standard_input() -> AsyncIterator[bytes]:
+    return _lines(sys.stdin.fileno())
 
 
 def _opened(paths: list[str]) -> Iterator[int]:
