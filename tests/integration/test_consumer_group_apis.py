@@ -71,12 +71,24 @@ def group(talk: Talk, name: str) -> Group:
 def test_a_member_joins_stays_and_leaves(talk, group, name):
     topic = talk.create(name, 3)
     answer = group.join("m", name)
-    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m", 1, 5000)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m", 2, 5000)
     assert assignment(answer) == {topic: [0, 1, 2]}
-    answer = group.beat("m", 1, {topic: [0, 1, 2]})
+    answer = group.beat("m", 2, {topic: [0, 1, 2]})
     assert (answer.error_code, answer.assignment) == (0, None)
     assert group.beat("m", -1).member_epoch == -1
     assert group.describe().group_state == "Empty"
+
+
+def test_the_first_epochs_are_kafkas(talk, group, name):
+    """As Kafka 4.3.1 answers the same requests."""
+    talk.create(name, 2)
+    assert group.join("m", name).member_epoch == 2
+    assert group.join("n", name).member_epoch == 3
+    group.beat("m", -1)
+    group.beat("n", -1)
+    described = group.describe()
+    assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Empty", 5, 3)
+    assert group.join("z", name).member_epoch == 6
 
 
 def test_the_broker_makes_an_id_for_who_has_none_in_version_0(talk, group, name):
@@ -98,9 +110,9 @@ def test_a_group_is_described_with_all_that_its_members_have(talk, group, name):
     group.join("m", name, instance_id="i", rack_id="r", server_assignor="range")
     described = group.describe()
     assert (described.group_state, described.assignor_name) == ("Stable", "range")
-    assert (described.group_epoch, described.assignment_epoch) == (1, 1)
+    assert (described.group_epoch, described.assignment_epoch) == (2, 2)
     (member,) = described.members
-    assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m", "i", "r", 1)
+    assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m", "i", "r", 2)
     assert (member.client_id, member.client_host, member.member_type) == ("talk", "/127.0.0.1", CONSUMER_MEMBER)
     assert member.subscribed_topic_names == [name]
     for part in (member.assignment, member.target_assignment):
@@ -132,7 +144,7 @@ def test_a_group_is_deleted_when_it_is_empty(talk, group, name):
     assert group.describe().error_code == errors.GROUP_ID_NOT_FOUND.code
 
 
-@pytest.mark.parametrize(("epoch", "code"), [(1, 0), (2, errors.STALE_MEMBER_EPOCH.code)])
+@pytest.mark.parametrize(("epoch", "code"), [(2, 0), (3, errors.STALE_MEMBER_EPOCH.code)])
 def test_commits_are_held_to_the_members_epoch(talk, group, name, epoch, code):
     topic = talk.create(name)
     group.join("m", name)
@@ -221,16 +233,16 @@ def test_a_group_goes_on_after_a_restart(tmp_path: Path, name: str):
         group = Group(talk, "g")
         group.join("m", name, instance_id="i")
         group.join("n", subscribed_topic_regex=f"{name}.*")
-        group.beat("m", 1, {topic: [0]}, instance_id="i")
-        assert assignment(group.beat("n", 2, {})) == {topic: [1]}
+        group.beat("m", 2, {topic: [0]}, instance_id="i")
+        assert assignment(group.beat("n", 3, {})) == {topic: [1]}
         before = group.describe()
     with Broker(data_dir=tmp_path) as broker, Talk(broker.bootstrap_servers) as talk:
         group = Group(talk, "g")
         assert group.describe() == before
-        assert group.beat("m", 2, {topic: [0]}, instance_id="i").error_code == 0
+        assert group.beat("m", 3, {topic: [0]}, instance_id="i").error_code == 0
         talk.create(f"{name}-2")
         broker.clock.advance("5s")
-        assert len(assignment(group.beat("n", 2, {topic: [1]}))) == 2
+        assert len(assignment(group.beat("n", 3, {topic: [1]}))) == 2
 
 
 # --- bad guests -------------------------------------------------------------------------------------------------------
@@ -250,7 +262,7 @@ def test_a_subscription_too_large_to_be_kept_disturbs_nobody(talk: Talk, group: 
     group.join("m", name)
     answer = group.join("n", *(f"{'x' * 200}-{number}" for number in range(10_000)))
     assert answer.error_code == errors.INVALID_REQUEST.code
-    assert group.beat("m", 1).error_code == 0
+    assert group.beat("m", 2).error_code == 0
 
 
 def test_a_group_takes_no_more_members_than_the_broker_allows(name: str):

@@ -38,6 +38,7 @@ ASSIGNING: Final = "Assigning"
 RECONCILING: Final = "Reconciling"
 STABLE: Final = "Stable"
 PROTOCOL_TYPE: Final = "consumer"
+FIRST_EPOCH: Final = 1  # of a group without members; the first one to join makes it 2, as in Kafka 4.3
 
 COMMIT_VERSION_MIN: Final = 9  # of OffsetCommit, for members of this protocol: older ones cannot say STALE_MEMBER_EPOCH
 
@@ -45,9 +46,9 @@ COMMIT_VERSION_MIN: Final = 9  # of OffsetCommit, for members of this protocol: 
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = 0
+        self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}
