@@ -43,6 +43,7 @@ def up(
     try:
         given = _given(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
         settings = BrokerSettings.of(given)
+        write_logs(settings.observe)
         _warn_of_unused(settings)
         return _run(settings, is_ephemeral=ephemeral)
     except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
