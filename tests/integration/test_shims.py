@@ -148,8 +148,9 @@ def test_groups_are_described_as_kafka_lays_them_out(run: Run, group: str) -> No
     topic = group.removesuffix("-g")
     assert group in run("consumer_groups", "--list")[1].splitlines()
     assert run("consumer_groups", "--list", "--state")[1].splitlines()[0] == f"{'GROUP':<25} {'STATE':<20}"
-    assert run("consumer_groups", "--describe", "--group", group)[1] == (
-        f"\nConsumer group '{group}' has no active members.\n"
+    code, out, error = run("consumer_groups", "--describe", "--group", group)
+    assert (code, error) == (0, f"\nConsumer group '{group}' has no active members.\n")
+    assert out == (
         "\nGROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     "
         "HOST            CLIENT-ID\n"
         f"{group:<15} {topic:<15} 0          2               3               1               -               "

@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
     "doctor": Command("doctor", "say what is wrong, how that shows and what mends it"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
+    "completion": Command("completion", "let the shell complete commands, options and names"),
     "version": Command("version", "print the version"),
 }
 

@@ -5,6 +5,7 @@ Where to move them is in ``kafka_reset_offsets.py``.
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -88,7 +89,7 @@ async def _describe(admin: Admin, arguments: Namespace) -> None:
         except ApiError as error:
             raise Failure(f"Error: Consumer group '{name}' does not exist: {error.message}") from error
         if not group.members:
-            print(f"\nConsumer group '{name}' has no active members.")
+            print(f"\nConsumer group '{name}' has no active members.", file=sys.stderr)
         if arguments.members:
             _print_members(group, is_verbose=arguments.verbose)
         elif arguments.state is not None:
