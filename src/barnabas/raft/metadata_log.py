@@ -31,7 +31,7 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.validate import Validated
 from barnabas.wire.batch import iterate, read_header
-from barnabas.world.disk import Disk, DiskFull
+from barnabas.world.disk import DiskFull, make_directory
 from barnabas.world.world import World
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
@@ -54,7 +54,7 @@ class MetadataLog:
     ) -> MetadataLog:
         """Open what is there. An empty directory becomes a new log if the first voters are given."""
         disk = world.disk
-        await _make_directory(disk, directory)
+        await make_directory(disk, directory)
         remove_leftovers(disk, directory)
         snapshots = list_snapshots(disk, directory)
         is_new = not snapshots and not any(name.endswith(".log") for name in disk.list(directory))
@@ -263,17 +263,6 @@ class MetadataLog:
             self._download.discard()
             self._download = None
         await self._log.close()
-
-
-async def _make_directory(disk: Disk, directory: str) -> None:
-    """With its parents, each durable in its own: a vote in a directory that vanishes was never given."""
-    missing = []
-    while directory and not disk.exists(directory):
-        missing.append(directory)
-        directory = directory.rpartition("/")[0]
-    for path in reversed(missing):
-        disk.make_directory(path)
-        await disk.sync_directory(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
 
 
 async def _bootstrap(world: World, directory: str, voters: VoterSet) -> None:

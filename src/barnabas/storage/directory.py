@@ -36,7 +36,7 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.room import Room
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import Lock, replace
+from barnabas.world.disk import Lock, make_directory, replace
 from barnabas.world.world import World
 
 LOCK_FILE: Final = ".lock"
@@ -70,7 +70,7 @@ class LogDirectory:
     async def open(cls, world: World, path: str, *, node_id: int, cluster_id: str) -> LogDirectory:
         """Lock a directory, see whose it is, and take the mark of a clean shutdown off it."""
         disk = world.disk
-        disk.make_directory(path)
+        await make_directory(disk, path)
         lock = disk.lock(f"{path}/{LOCK_FILE}")
         try:
             properties = read_meta_properties(disk, path)

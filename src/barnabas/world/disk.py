@@ -152,6 +152,17 @@ class AlreadyLocked(Exception):
         self.path = path
 
 
+async def make_directory(disk: Disk, directory: str) -> None:
+    """With its parents, each durable in its own: what is kept in a directory that vanishes was never kept."""
+    missing = []
+    while directory and not disk.exists(directory):
+        missing.append(directory)
+        directory = directory.rpartition("/")[0]
+    for path in reversed(missing):
+        disk.make_directory(path)
+        await disk.sync_directory(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
+
+
 async def replace(disk: Disk, path: str, content: Buffer) -> None:
     """Write a small file so that a crash leaves the old one or the new one: temp file, sync, rename, sync directory."""
     temporary = path + ".tmp"
