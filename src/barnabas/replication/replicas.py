@@ -46,7 +46,8 @@ OnImage = Callable[[MetadataChanges, ClusterImage], None]
 class Replicas:
     def __init__(self, *, broker_id: int, store: LogStore, settings_of: SettingsOf) -> None:
         self.broker_id = broker_id
-        self.image: ClusterImage = EMPTY
+        self.image: ClusterImage = EMPTY  # in force: its partitions are here
+        self.latest: ClusterImage = EMPTY  # in force, or being put in force
         self._store = store
         self._settings_of = settings_of
         self.by_name: dict[tuple[str, int], Partition] = {}
@@ -167,6 +168,7 @@ class Replicas:
         try:
             while self._news:
                 changes, image = self._news.popleft()
+                self.latest = image
                 await self._apply(changes, image)
                 self.image = image
                 for callback in tuple(self._image_callbacks):

@@ -84,7 +84,7 @@ class Replication:
         return self._settings().lag_ms_max
 
     def active_epoch(self, broker_id: int) -> int | None:
-        broker = self._replicas.image.brokers.get(broker_id)
+        broker = self._replicas.latest.brokers.get(broker_id)
         return broker.epoch if broker is not None and broker.is_active else None
 
     def propose(self, partition: Partition, proposal: Proposal) -> None:
