@@ -30,8 +30,12 @@ def spark() -> Iterator[Any]:
     made = barnabas.spark.session(
         "tests",
         master="local[2]",
-        config={"spark.driver.memory": "768m", "spark.sql.python.filterPushdown.enabled": "true"},
-        fast_start=False,
+        config={
+            "spark.driver.memory": "768m",
+            "spark.sql.python.filterPushdown.enabled": "true",
+            # Tests are over before a compiler that thinks long would have paid.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
     )
     yield made
     made.stop()

@@ -41,8 +41,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._progress: Progress | None = None
         self._first: FirstBatch | None = None
         self._initial: Offsets | None = None  # until the first batch is done
-        self._planned: set[str] = set()  # ends that this process has answered
-        self._read_ids: dict[str, str] | None = None  # ids of topics as of the last batch that was done
+        self._planned: Offsets | None = None  # the first batch's end, if this process has decided it
+        self._read_ids: dict[str, str] = {}  # ids of topics as of the last batch that was done
+        self._has_learned = False
+        self._batch_end: Offsets = {}  # of the batch under way, with the ids that its topics have
+        self._batch_ids: dict[str, str] = {}
         self._latest: Offsets = {}
         self._target: Offsets | None = None  # the end of everything, for a query that takes what is there and stops
         self._last_batch_at = time.monotonic()
@@ -65,6 +68,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             else:
                 self._first.keep_start(start)
         self._initial = start
+        # A query that starts anew has read nothing yet, whatever others have left under the group's name.
+        self._read_ids, self._has_learned = dict(positions.topic_ids), True
         return to_json(start)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -83,6 +88,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_done(begin)
         end = self._end(begin)
         self._latest = end
+        if self._options.fail_on_data_loss and self._renewed():
+            self._lost(plan(begin, end, earliest=end, renewed=self._renewed()).losses)
         if not isinstance(limit, ReadAllAvailable):
             end = self._limited(self._effective(begin, end), begin, end)
         if end == begin:
@@ -90,9 +97,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch_at = time.monotonic()
         if self._first is not None and begin == self._initial:
             self._first.keep_batch(begin, end)
-        answer = to_json(end)
-        self._planned.add(str(answer))
-        return answer
+            self._planned = end
+        return to_json(end)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return to_json(self._latest) if self._latest else None
@@ -110,11 +116,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _end(self, begin: Offsets) -> Offsets:
         """Where the partitions end; one that seems to end before where it was read to is given time."""
-        if self._target is not None:
-            return {place: max(offset, begin.get(place, 0)) for place, offset in (begin | self._target).items()}
         positions = self._positions
+        if self._target is not None:
+            anew = self._renewed()
+            least = {place: 0 if place.topic in anew else offset for place, offset in begin.items()}
+            return {place: max(offset, least.get(place, 0)) for place, offset in (begin | self._target).items()}
         end = positions.latest(positions.partitions())
-        renewed = self._renewed(end)
+        renewed = self._renewed()
         late = {place: offset for place, offset in behind(begin, end).items() if place.topic not in renewed}
         if not late:
             self._behind_since = None
@@ -127,7 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _effective(self, begin: Offsets, end: Offsets) -> Offsets:
         """Where each partition is really read from: new ones and those made anew from their beginning."""
-        renewed = self._renewed(end)
+        renewed = self._renewed()
         return begin | self._positions.earliest(needs_earliest(begin, end, renewed=renewed))
 
     def _limited(self, effective: Offsets, begin: Offsets, end: Offsets) -> Offsets:
@@ -147,14 +155,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not positions.topic_ids:
             positions.partitions()
         if self._first is not None and first == self._initial:
-            if str(to_json(last)) not in self._planned:  # planned by a run before this one, which did not finish it
+            if last != self._planned:  # planned by a run before this one, which did not finish it
                 first |= self._first.start_of(last)
             self._first.is_written_down()
-        renewed = self._renewed(last)
+        self._learn_ids(last)
+        self._batch_end, self._batch_ids = last, dict(positions.topic_ids)
+        renewed = self._renewed()
         earliest = positions.earliest(
             place for place in needs_earliest(first, last, renewed=renewed) if place.topic in positions.topic_ids
         )
         last = {place: offset for place, offset in last.items() if place in earliest or place in first}
+        # Partitions that came after the end was decided are the next batch's.
+        if not first.keys() <= last.keys():
+            gone = first.keys() - set(positions.partitions())
+            first = {place: offset for place, offset in first.items() if place in last or place in gone}
         planned = plan(first, last, earliest=earliest, renewed=renewed)
         if planned.losses:
             self._lost(planned.losses)
@@ -176,19 +190,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._first is not None:
             self._first.is_done()
             self._first = self._initial = None
-        self._renewed(begin)  # compare with what is stored before that is written over
-        if self._progress is None:
-            self._progress = Progress(self._positions.link, self._options.group)
-        self._read_ids = dict(self._positions.topic_ids)
-        self._progress.tell(begin, self._positions.topic_ids)
+        self._learn_ids(begin)
+        if begin == self._batch_end:
+            self._read_ids |= self._batch_ids
+        self._told().tell(begin, self._positions.topic_ids | self._read_ids)
 
-    def _renewed(self, end: Offsets) -> set[str]:
+    def _renewed(self) -> set[str]:
         """Topics that were made anew since the last batch that was done."""
-        if self._read_ids is None:
-            self._progress = Progress(self._positions.link, self._options.group)
-            self._read_ids = self._progress.topic_ids(end)
         ids = self._positions.topic_ids
         return {topic for topic, old in self._read_ids.items() if topic in ids and ids[topic] != old}
+
+    def _learn_ids(self, places: Offsets) -> None:
+        """What a run before this one has left, once."""
+        if not self._has_learned:
+            self._has_learned = True
+            self._read_ids = self._told().topic_ids(places)
+
+    def _told(self) -> Progress:
+        if self._progress is None:
+            self._progress = Progress(self._positions.link, self._options.group)
+        return self._progress
 
     def _lost(self, losses: list[str]) -> None:
         if self._options.fail_on_data_loss:
