@@ -60,11 +60,6 @@ class Fetchers:
     def states(self) -> list[Fetching]:
         return [fetcher.partitions[key] for key, fetcher in self._of.items()]
 
-    @property
-    def lag_max(self) -> int:
-        """The most records that any partition here is behind what its leader has committed."""
-        return max((state.lag or 0 for state in self.states()), default=0)
-
     async def stop(self) -> None:
         self._is_stopped = True
         self._of.clear()
