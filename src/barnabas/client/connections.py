@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from barnabas.client.errors import TimedOut
+from barnabas.client.errors import Garbled, TimedOut
 from barnabas.client.settings import Settings
-from barnabas.model.errors import BarnabasError
+from barnabas.model.errors import BarnabasError, Malformed
 from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.transport.versions import NO_LIMIT, ApiRanges, Shaped, agree
@@ -88,6 +88,9 @@ class Connection:
                 await self.wait_out_throttle()
                 shaped = message.build(version) if isinstance(message, Shaped) else message
                 answer = await channel.send(shaped, version)
+        except Malformed as error:
+            self.drop()
+            raise Garbled(f"{self.host}:{self.port}: {error}") from error
         except TimeoutError:
             self.drop()
             name = (message.request if isinstance(message, Shaped) else type(message)).__name__
@@ -150,8 +153,13 @@ class Connection:
         except TimeoutError:
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
-        except BarnabasError:
+        except (ValueError, OverflowError) as error:  # a broker may tell us any text and number as an address
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
+            raise Unreachable(self.host, self.port, f"that is no address ({error})") from None
+        except BarnabasError as error:
+            self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
+            if isinstance(error, Malformed):
+                raise Garbled(f"{self.host}:{self.port}: {error}; is it a Kafka broker?") from error
             raise
         else:
             # Only now may others use it: before the versions are agreed on nobody knows what to say.

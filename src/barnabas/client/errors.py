@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import ApiError, BarnabasError, Malformed
 from barnabas.model.ids import TopicPartition
-from barnabas.transport.channel import Unreachable
+from barnabas.transport.channel import PeerGone, Unreachable
 
 
 class TimedOut(BarnabasError):
     """No answer came in time; whether the request was carried out is not known."""
 
     retriable = True
+
+
+class Garbled(PeerGone, Malformed):
+    """What a broker sent is no answer, so the connection was given up; the request may have been carried out."""
 
 
 class ClusterUnreachable(BarnabasError):

@@ -79,7 +79,8 @@ async def list_offsets(
                     place = TopicPartition(topic.name, part.partition_index)
                     if part.error_code != errors.NONE.code:
                         raise ApiError(error_of(part.error_code), f"{place}: {error_of(part.error_code).text}")
-                    found[place] = ListedOffset(part.offset, part.timestamp, part.leader_epoch)
+                    if place in missing:
+                        found[place] = ListedOffset(part.offset, part.timestamp, part.leader_epoch)
         if len(found) < len(timestamps):
             raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION, "A broker left partitions out of its answer.")
 
