@@ -70,7 +70,7 @@ def test_a_group_that_nobody_reads_for(broker: Broker, capsys: pytest.CaptureFix
     consumer.close()
     _, findings = doctor(broker.bootstrap_servers, capsys, "-g", "billing")
     assert [(each["severity"], each["about"]) for each in findings] == [("warning", "group billing")]
-    assert "3 records wait" in findings[0]["what"]
+    assert "3 records waiting" in findings[0]["what"]
 
 
 def test_a_reader_behind_an_open_transaction(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

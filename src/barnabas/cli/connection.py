@@ -23,6 +23,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Settings)
 
 SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
+CLIENT_VARIABLE: Final = "BARNABAS_CLIENT_CONFIG"
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 
 _HINTS: Final = {
@@ -44,6 +45,12 @@ def add_connection(parser: ArgumentParser) -> None:
         help=f"where to reach the cluster; ${SERVERS_VARIABLE}, else {DEFAULT_SERVERS}",
     )
     parser.add_argument(
+        "--client-config",
+        metavar="FILE",
+        default=os.environ.get(CLIENT_VARIABLE),
+        help=f"client settings, such as how to sign in; ${CLIENT_VARIABLE}",
+    )
+    parser.add_argument(
         "-X",
         "--property",
         dest="properties",
@@ -54,9 +61,27 @@ def add_connection(parser: ArgumentParser) -> None:
     )
 
 
+def _of_file(arguments: Namespace) -> dict[str, str]:
+    """Client settings from the file that was named, here or in the environment."""
+    path = getattr(arguments, "client_config", None)
+    if path is None:
+        return {}
+    from pathlib import Path
+
+    from barnabas.cli.config_file import read_config
+
+    try:
+        return read_config(Path(path))
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+    except InvalidSetting as error:
+        raise Failure(str(error)) from error
+
+
 def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:
     """Typed settings from what was typed."""
     values: dict[str, Any] = {"bootstrap.servers": arguments.servers, "client.id": "barnabas-cli"}
+    values |= _of_file(arguments)
     values |= {name.replace("_", "."): value for name, value in more.items()}
     values |= {name.replace("_", "."): value for name, value in pairs(arguments.properties).items()}
     try:
@@ -95,7 +120,9 @@ def sentence(error: BarnabasError) -> str:
     """One line that says what is wrong and, where we know it, what to do."""
     if isinstance(error, ClusterUnreachable):
         way_out = "start a broker with `barnabas up`, or name another with --bootstrap-server"
-        return f"{error}: {way_out}" if error.is_nobody_there else str(error)
+        if not error.is_nobody_there:
+            way_out = "if it asks for sign-in or TLS, say how with --client-config FILE or -X security.protocol=…"
+        return f"{error}: {way_out}"
     if isinstance(error, ApiError):
         text = error.message.rstrip().removesuffix(".")
         hint = _HINTS.get(error.error)

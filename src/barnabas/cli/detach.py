@@ -31,10 +31,10 @@ def detach_up(arguments: Namespace) -> int:
         words.append("--restart")
     for override in arguments.overrides:
         words += ["--set", override]
-    return _start(words, data_dir)
+    return _start(words, data_dir, where="" if arguments.data_dir is None else f" --data-dir {arguments.data_dir}")
 
 
-def _start(words: list[str], data_dir: Path) -> int:
+def _start(words: list[str], data_dir: Path, *, where: str) -> int:
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / LOG_FILE
     with log.open("ab") as errors:
@@ -54,6 +54,6 @@ def _start(words: list[str], data_dir: Path) -> int:
         raise Failure(said[-1].removeprefix("barnabas: ") if said else f"it ended at once; {log} may say why")
     child.stdout.close()
     child.returncode = 0  # it goes on without us: nobody waits for it
-    print(f"barnabas is ready\n  KAFKA  {first.removeprefix(READY).strip()}\n  DATA   {data_dir}\n  LOG    {log}")
-    print(f"  `barnabas status --data-dir {data_dir}` looks after it, `barnabas down --data-dir {data_dir}` stops it")
+    print(f"barnabas is ready\n  KAFKA  {first.removeprefix(READY).strip()}\n  LOG    {log}")
+    print(f"  `barnabas status{where}` looks after it, `barnabas down{where}` stops it")
     return 0

@@ -122,6 +122,7 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
         if broker.id in facts.cluster.fenced:
             continue
         lost = [each for each in parts if each.part.isr == (broker.id,)]
+        lost.sort(key=lambda each: each.place.topic.startswith("__"))  # what people made comes first
         stopped = [
             each
             for each in parts

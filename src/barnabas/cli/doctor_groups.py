@@ -87,7 +87,7 @@ def _behind(facts: GroupFacts, held: dict[TopicPartition, str], seconds: float) 
         yield Finding(
             WARNING,
             f"group {group.group_id}",
-            f"nobody reads, and {count(total, 'record')} wait",
+            f"nobody reads: {count(total, 'record')} waiting",
             f"the group is {group.state}, {size}: {_worst(late)}",
             f"start its consumers; or, if it is not needed, barnabas group delete {group.group_id}",
         )
