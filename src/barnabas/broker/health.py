@@ -1,4 +1,4 @@
-"""The pages by which programs watch a broker: ``/livez``, ``/readyz`` and ``/metrics``.
+"""The pages by which programs watch a broker: ``/livez``, ``/readyz``, ``/metrics``, and a dashboard for Grafana.
 
 Live is a broker whose loop turns. Ready is one that clients can use: let into the cluster, with a leader of the
 metadata quorum and no failed directory.
@@ -7,12 +7,16 @@ metadata quorum and no failed directory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Final
 
 from barnabas.broker.metrics import add_sources
 from barnabas.broker.services import Services
 from barnabas.http.server import Page, Pages
 from barnabas.observe.metrics import CONTENT_TYPE
 from barnabas.transport.listener import Listener
+
+DASHBOARD: Final = "grafana.json"  # beside barnabas.observe
 
 
 def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[[], bool]) -> Pages:
@@ -28,7 +32,10 @@ def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[
     def metrics() -> Page:
         return Page(200, broker.observed.metrics.page(), CONTENT_TYPE)
 
-    return {"/livez": live, "/readyz": ready, "/metrics": metrics}
+    def dashboard() -> Page:
+        return Page(200, (files("barnabas.observe").joinpath(DASHBOARD).read_text(),), "application/json")
+
+    return {"/livez": live, "/readyz": ready, "/metrics": metrics, "/grafana.json": dashboard}
 
 
 def reasons_unready(broker: Services) -> list[str]:

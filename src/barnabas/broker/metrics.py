@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.broker.group_metrics import of_groups
 from barnabas.broker.process_metrics import of_process
 from barnabas.broker.services import Services
-from barnabas.broker.traffic_metrics import TrafficSource, of_requests
+from barnabas.broker.traffic_metrics import TrafficSource, of_guests, of_requests
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topics_image import TopicImage
 from barnabas.observe.metrics import COUNTER, Family, Labels, Sample, one
@@ -34,6 +34,7 @@ def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
     metrics.add(lambda: _of_logs(broker))
     metrics.add(TrafficSource(broker))
     metrics.add(lambda: of_requests(broker))
+    metrics.add(lambda: of_guests(broker))
     metrics.add(lambda: of_process(broker))
     metrics.add(
         lambda: (

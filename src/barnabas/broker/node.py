@@ -20,6 +20,7 @@ from barnabas.broker.listeners import Listeners
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
 from barnabas.broker.registration import broker_registration, controller_registration
+from barnabas.broker.replication_metrics import of_replication
 from barnabas.broker.settings import BrokerSettings
 from barnabas.http.server import HttpServer
 from barnabas.metadata.configs_image import ResourceType
@@ -182,6 +183,7 @@ class Node:
             settings=lambda: services.settings.replication,
             on_failure=self._on_replication_failure,
         )
+        self.observed.metrics.add(lambda: of_replication(replication))
         replication.start()
         cleanup.push_async_callback(replication.stop)
         cleanup.push_async_callback(services.groups.stop)
@@ -285,7 +287,7 @@ class Node:
         cleanup.callback(controller.on_image(self._on_image))
 
     def _on_image(self, old: ClusterImage, image: ClusterImage, changes: MetadataChanges) -> None:
-        self.observed.elections.on_image(old, image, changes)
+        self.observed.on_image(old, image, changes, self.services.controller.append_time_ms)
         if changes.has_new_quotas:
             self.services.quotas.follow(image.client_quotas)
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):

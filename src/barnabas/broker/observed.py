@@ -10,6 +10,8 @@ from typing import Final
 
 from barnabas.broker.loop_watch import LoopWatch
 from barnabas.broker.watched_metadata import Commits, Elections
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.observe.log import logger
 from barnabas.observe.metrics import Metrics
 from barnabas.observe.request_times import RequestTimes, Timing
@@ -25,6 +27,7 @@ WAITING: Final = frozenset(("FetchConsumer", "FetchFollower", "JoinGroup", "Sync
 
 class Observed:
     def __init__(self, clock: Clock, *, slow_ms: int) -> None:
+        self._clock = clock
         self.metrics = Metrics()
         self.times = RequestTimes(clock.monotonic_ns, self._on_measured)
         self.strays = Traffic()  # what was asked of partitions that are not here
@@ -37,6 +40,13 @@ class Observed:
     def signed_in(self, listener: str, mechanism: str, *, is_success: bool) -> None:
         key = (listener, mechanism, is_success)
         self.sign_ins[key] = self.sign_ins.get(key, 0) + 1
+
+    def on_image(self, old: ClusterImage, new: ClusterImage, changes: MetadataChanges, append_time_ms: int) -> None:
+        """Metadata was committed, in batches of which the last was written at ``append_time_ms``."""
+        self.elections.on_image(old, new, changes)
+        if not old.is_empty:
+            latency_ms = max(0, self._clock.wall_ms() - append_time_ms)
+            self.commits.took(latency_ms * 1_000_000, new.offset - old.offset)
 
     async def turn(self) -> None:
         """A window is over."""

@@ -61,6 +61,27 @@ def _add(total: Traffic, more: Traffic) -> None:
         setattr(total, field, getattr(total, field) + getattr(more, field))
 
 
+def of_guests(broker: Services) -> Iterator[Family]:
+    """Who signed in, who could not, and who had too much."""
+    for result, is_success in (("successful", True), ("failed", False)):
+        yield Family(
+            f"kafka_server_socket_server_metrics_{result}_authentication_total",
+            f"Sign-ins that were {result}.",
+            [
+                Sample(count, (("listener", listener), ("mechanism", mechanism)))
+                for (listener, mechanism, is_good), count in sorted(broker.observed.sign_ins.items())
+                if is_good is is_success
+            ],
+            COUNTER,
+        )
+    yield Family(
+        "barnabas_throttled_requests_total",
+        "Requests whose client had to wait, by its quota.",
+        [Sample(kind.throttled_count, (("quota", kind.name),)) for kind in broker.quotas.kinds],
+        COUNTER,
+    )
+
+
 def of_requests(broker: Services) -> Iterator[Family]:
     times = sorted(broker.observed.times.of.items())
     prefix = "kafka_network_requestmetrics_"

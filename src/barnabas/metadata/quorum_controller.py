@@ -90,6 +90,11 @@ class QuorumController:
         return self._loader.image
 
     @property
+    def append_time_ms(self) -> int:
+        """When the newest committed batch was written, by the clock of the one who led then."""
+        return self._loader.append_time_ms
+
+    @property
     def is_active(self) -> bool:
         """Whether this node decides: it leads the log, and the cluster has been founded."""
         return self._is_active
