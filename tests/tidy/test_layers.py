@@ -43,6 +43,9 @@ MACHINES = (
     "metadata/image",
     "metadata/placement",
     "metadata/controller",
+    "replication/isr.py",
+    "replication/follower.py",
+    "replication/throttle.py",
     "coordinator/",
 )
 DRIVERS = {"coordinator/runtime.py", "coordinator/shard_runner.py", "coordinator/marker_delivery.py"}
