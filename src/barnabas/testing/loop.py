@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import contextvars
 import hashlib
+import inspect
 import math
 import sys
 import threading
@@ -294,6 +295,10 @@ class SimulatedLoop(UnsimulatedLoop):
             self._cancel(self.tasks())
         for task in (*self._failed, *self.tasks()):
             task._log_traceback = False
+        for task in self.tasks():
+            coroutine = task.get_coro()
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()  # its host was killed before its first step
         self.close()
 
     def _cancel(self, tasks: list[SimulatedTask[Any]]) -> None:
