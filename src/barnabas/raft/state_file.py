@@ -57,7 +57,13 @@ def decode_state(content: bytes) -> QuorumState:
 
 def read_state(disk: Disk, directory: str) -> QuorumState | None:
     path = f"{directory}/{QUORUM_STATE_FILE}"
-    return decode_state(disk.read_all(path, size_bytes_max=STATE_BYTES_MAX)) if disk.exists(path) else None
+    if not disk.exists(path):
+        return None
+    content = disk.read_all(path, size_bytes_max=STATE_BYTES_MAX)
+    try:
+        return decode_state(content)
+    except CorruptState as error:
+        raise CorruptState(f"{path}: {error}. It says whom this node voted for, so it cannot be guessed.") from error
 
 
 async def write_state(

@@ -7,10 +7,12 @@ from those a deletion has left behind; the metadata log is opened by the quorum 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from barnabas.model.errors import BarnabasError, Malformed
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition, Uuid
+from barnabas.observe.log import logger
 from barnabas.storage.checkpoints import (
     CHECKPOINT_BYTES_MAX,
     CLEANER_FILE,
@@ -32,6 +34,7 @@ from barnabas.storage.identity import (
     read_meta_properties,
     write_meta_properties,
 )
+from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.room import Room
@@ -39,9 +42,15 @@ from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import Lock, make_directory, replace
 from barnabas.world.world import World
 
+log = logger("directory")
+
 LOCK_FILE: Final = ".lock"
 DELETE_TOKEN_BYTES: Final = 16
 DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
+
+
+class DamagedLog(BarnabasError):
+    """A log whose files make no sense, not even to recovery."""
 
 
 def parse_partition(name: str) -> TopicPartition | None:
@@ -94,9 +103,12 @@ class LogDirectory:
         return directory
 
     async def load(
-        self, settings_of: Callable[[str], TopicSettings], open_segments: OpenSegments
-    ) -> AsyncIterator[PartitionLog]:
-        """Open the logs one after the other, with the high watermark each had."""
+        self,
+        settings_of: Callable[[str], TopicSettings],
+        open_segments: OpenSegments,
+        adopt: Callable[[PartitionLog], None],
+    ) -> None:
+        """Open the logs one after the other, with the high watermark each had, and hand each on."""
         disk = self._world.disk
         recovery_points = self.read_checkpoint(RECOVERY_POINT_FILE)
         starts = self.read_checkpoint(LOG_START_FILE)
@@ -109,23 +121,45 @@ class LogDirectory:
             partition = parse_partition(name)
             if partition is None or partition.topic == METADATA_TOPIC or not disk.is_directory(f"{self.path}/{name}"):
                 continue
-            log = await PartitionLog.open(
-                self._world,
-                f"{self.path}/{name}",
+            opened = await self._open_log(
+                name,
                 partition,
                 settings_of(partition.topic),
-                topic_id=None,
                 log_start_offset=starts.get(partition, 0),
                 recovery_point=recovery_points.get(partition, 0),
-                was_clean=self.was_clean,
-                # Compacted once, whatever its settings say today; at this point they are not known anyway.
-                has_gaps=partition in cleaned,
+                cleaned_offset=cleaned.get(partition),
                 open_segments=open_segments,
             )
-            log.cleaned_offset = cleaned.get(partition)
-            log.advance_high_watermark(high_watermarks.get(partition, 0))
-            yield log
+            opened.advance_high_watermark(high_watermarks.get(partition, 0))
+            adopt(opened)
             await asyncio.sleep(0)
+
+    async def _open_log(
+        self, name: str, partition: TopicPartition, settings: TopicSettings, *, recovery_point: int, **known: Any
+    ) -> PartitionLog:
+        """Open one log. Files that do not hold up although the last stop was clean are recovered as after a crash."""
+        path = f"{self.path}/{name}"
+
+        async def opened(*, was_clean: bool, recovery_point: int) -> PartitionLog:
+            return await PartitionLog.open(
+                self._world,
+                path,
+                partition,
+                settings,
+                topic_id=None,
+                was_clean=was_clean,
+                recovery_point=recovery_point,
+                **known,
+            )
+
+        try:
+            return await opened(was_clean=self.was_clean, recovery_point=recovery_point)
+        except (Malformed, CorruptIndex, FileNotFoundError) as error:
+            log.warning("log is damaged and is read as a whole", directory=path, reason=error)
+        try:
+            return await opened(was_clean=False, recovery_point=0)
+        except (Malformed, CorruptIndex, FileNotFoundError) as error:
+            raise DamagedLog(f"{path} cannot be opened: {error}. Move it away to start without it.") from error
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of a checkpoint; without a sound one every offset is unknown, and the logs are read instead."""

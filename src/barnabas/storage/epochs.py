@@ -1,8 +1,8 @@
 """The history of leader epochs of one log: which epoch began at which offset.
 
 Followers find the point where their log parts from the leader's through ``end_of_epoch``. The history lives in memory
-and as ``leader-epoch-checkpoint``; the log writes the file before it advances its recovery point, because above that
-point recovery finds the epochs in the batches themselves.
+and as ``leader-epoch-checkpoint``; the log writes the file before the first batch of an epoch, and syncs it before it
+advances its recovery point. So recovery can tell a batch whose epoch has rotted: no checksum covers that.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ EPOCH_COLUMNS: Final = 2
 
 
 class LeaderEpochs:
-    __slots__ = ("_epochs", "_starts", "is_dirty", "latest_epoch")
+    __slots__ = ("_epochs", "_starts", "is_dirty", "is_unwritten", "latest_epoch")
 
     def __init__(self) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.latest_epoch = NO_LEADER_EPOCH
-        self.is_dirty = False  # memory knows something the file does not
+        self.is_unwritten = False  # memory knows something the file does not
+        self.is_dirty = False  # or that the device does not
 
     @classmethod
     def decode(cls, content: bytes) -> LeaderEpochs:
@@ -33,7 +34,14 @@ class LeaderEpochs:
                 epochs.assign(int(epoch), int(start_offset))
         except ValueError as error:
             raise CorruptCheckpoint("an epoch or an offset is not a number") from error
-        epochs.is_dirty = False
+        epochs.is_dirty = epochs.is_unwritten = False
+        return epochs
+
+    @classmethod
+    def of(cls, entries: list[tuple[int, int]]) -> LeaderEpochs:
+        epochs = cls()
+        for epoch, start_offset in entries:
+            epochs.assign(epoch, start_offset)
         return epochs
 
     def encode(self) -> bytes:
@@ -98,4 +106,4 @@ class LeaderEpochs:
 
     def _changed(self) -> None:
         self.latest_epoch = self._epochs[-1] if self._epochs else NO_LEADER_EPOCH
-        self.is_dirty = True
+        self.is_dirty = self.is_unwritten = True

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
 from barnabas.storage.segment import Segment
-from barnabas.world.disk import DiskFailure, DiskFull, FileClosed
+from barnabas.world.disk import DiskFailure, DiskFull, File, FileClosed
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
 
 TEMPORARY: Final = ".tmp"
+UNSYNCED: Final = ".new"
 
 
 class Flushing:
@@ -107,6 +108,8 @@ class Flushing:
             raise log.failure
 
     def _is_behind(self, target: int, *, with_active: bool) -> bool:
+        if self.rolled and self.rolled[0].base_offset < target:
+            return True
         return self.recovery_point < min(target, self._log.end_offset) or (self.is_dirty and with_active)
 
     async def _sync(self, *, with_active: bool) -> None:
@@ -134,14 +137,16 @@ class Flushing:
         active = self._log.segments.active
         while self.rolled:
             segment = self.rolled[0]
-            if segment is not active:
-                await self._sync_closed(segment)
+            if segment is active:
+                break  # it has been closed while we waited: the next turn is for it
+            await self._sync_closed(segment)
             if self.rolled and self.rolled[0] is segment:
                 del self.rolled[0]
         if self._is_closing:
             await self._sync_closed(active)
-        elif with_active:
-            # Its indexes need no sync: recovery makes them anew, because it starts at or below this segment.
+        elif with_active and self._log.segments.holds(active):
+            # Retention may have dropped it while we waited. Its indexes need no sync: recovery makes them anew, because
+            # it starts at or below this segment.
             with suppress(DiskFull):
                 active.write_indexes()
             await active.opened().sync()
@@ -166,18 +171,37 @@ class Flushing:
             await self._sync_file(log.snapshots.unsynced[-1])
             log.snapshots.unsynced.pop()
 
+    def write_epochs(self) -> None:
+        """Bring the file up to date, before a batch is appended that rests on it; the next flush syncs it."""
+        path = f"{self._log.directory}/{LEADER_EPOCH_FILE}"
+        self._new_epochs(path + UNSYNCED).close()
+        self._log.disk.rename(path + UNSYNCED, path)
+        self._log.epochs.is_unwritten = False
+        self.files_changed()
+
     async def _write_epochs(self) -> None:
         """As ``replace`` does it, but the directory is synced together with what else has changed in it."""
         path = f"{self._log.directory}/{LEADER_EPOCH_FILE}"
-        self._log.disk.remove(path + TEMPORARY)
-        file = self._log.disk.open(path + TEMPORARY, create=True)
+        file = self._new_epochs(path + TEMPORARY)
         try:
-            file.append(self._log.epochs.encode())
             await file.sync()
         finally:
             file.close()
+        if self._log.epochs.is_dirty:
+            return  # an epoch has begun meanwhile: an older file must not take the place of a newer one
         self._log.disk.rename(path + TEMPORARY, path)
+        self._log.epochs.is_unwritten = False
         self.changed_directories.add(self._log.directory)
+
+    def _new_epochs(self, path: str) -> File:
+        self._log.disk.remove(path)
+        file = self._log.disk.open(path, create=True)
+        try:
+            file.append(self._log.epochs.encode())
+        except DiskFailure:
+            file.close()
+            raise
+        return file
 
     async def _sync_file(self, path: str) -> None:
         """Sync a file that nobody appends to; it may have been dropped meanwhile."""

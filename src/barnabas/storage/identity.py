@@ -40,7 +40,9 @@ def decode_meta_properties(content: bytes) -> MetaProperties:
         cluster_id = values["cluster.id"]
         directory_id = Uuid.parse(values["directory.id"]) if "directory.id" in values else None
     except (KeyError, ValueError) as error:
-        raise WrongDirectory(f"{META_PROPERTIES_FILE} is not complete: {error}") from error
+        raise WrongDirectory(
+            f"what it says of cluster.id, node.id and directory.id is not complete ({error})"
+        ) from error
     return MetaProperties(cluster_id, node_id, directory_id)
 
 
@@ -59,7 +61,11 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
     path = f"{directory}/{META_PROPERTIES_FILE}"
     if not disk.exists(path):
         return None
-    return decode_meta_properties(disk.read_all(path, size_bytes_max=IDENTITY_BYTES_MAX))
+    content = disk.read_all(path, size_bytes_max=IDENTITY_BYTES_MAX)
+    try:
+        return decode_meta_properties(content)
+    except WrongDirectory as error:
+        raise WrongDirectory(f"{path}: {error}. Restore the file, or give this node another directory.") from error
 
 
 async def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties) -> None:

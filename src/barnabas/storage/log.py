@@ -7,6 +7,7 @@ replica's. The data plane is synchronous and leans on the page cache; only ``flu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from barnabas.model import errors
@@ -75,8 +76,7 @@ class PartitionLog:
         self.failure: DiskFailure | None = None
         self.is_closed = False
         self.is_closed_cleanly = False
-        # Set by the store; a log that stands alone removes files at once and may fill its disk.
-        self.room: Room | None = None
+        self.room: Room | None = None  # these are set by the store; a log that stands alone may fill its disk
         self.on_failure: Callable[[PartitionLog, DiskFailure], None] = lambda log, error: None
         self.on_roll: Callable[[PartitionLog], None] = lambda log: None
         self.on_truncate: Callable[[PartitionLog], None] = lambda log: None
@@ -100,7 +100,7 @@ class PartitionLog:
         log_start_offset: int = 0,
         recovery_point: int = 0,
         was_clean: bool,
-        has_gaps: bool = False,
+        cleaned_offset: int | None = None,
         open_segments: OpenSegments | None = None,
     ) -> PartitionLog:
         """Open what is in the directory, or begin an empty log in it."""
@@ -117,12 +117,13 @@ class PartitionLog:
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
             was_clean=was_clean,
-            has_gaps=has_gaps or settings.is_compacted,
+            cleaned_offset=cleaned_offset,
             now_ms=world.clock.wall_ms(),
         )
         log = cls(
             world, directory, partition, settings, loaded, topic_id=topic_id or known_id, open_segments=open_segments
         )
+        log.cleaned_offset = cleaned_offset
         if is_new or not was_clean:
             # A process that was killed may have made files and synced none of their names.
             log.flushing.files_changed()
@@ -132,6 +133,10 @@ class PartitionLog:
             write_partition_metadata(disk, directory, topic_id)
             log.snapshots.unsynced.append(f"{directory}/{PARTITION_METADATA_FILE}")
             log.flushing.files_changed()
+        if loaded.is_cut:
+            # What was cut off must not come back after the next crash, behind records that are written from now on.
+            with suppress(DiskFull):
+                await log.flush()
         return log
 
     # --- what it knows of itself ----------------------------------------------------------------------------------
@@ -214,6 +219,8 @@ class PartitionLog:
         try:
             if is_client and self.room is not None:
                 self.room.take(size_bytes)
+            if self.epochs.is_unwritten:
+                self.flushing.write_epochs()
             segment = self.segments.active
             if segment.must_roll(size_bytes, last_offset, max_timestamp, now_ms):
                 segment = rolling.roll(self, base_offset, now_ms)
@@ -262,11 +269,14 @@ class PartitionLog:
         if not headers:
             return
         segment = self.segments.active
-        segment.append_group(memoryview(records)[start:end], headers)
-        position = start
         for header in headers:
             if header.leader_epoch > self.epochs.latest_epoch:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
+        if self.epochs.is_unwritten:
+            self.flushing.write_epochs()
+        segment.append_group(memoryview(records)[start:end], headers)
+        position = start
+        for header in headers:
             self.end_offset = header.next_offset
             if header.producer_id >= 0:
                 take_over(self.producers, header, marker_of(records, position, header), header.base_offset, segment)
@@ -315,13 +325,7 @@ class PartitionLog:
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """What a reader of [start, end) must know to leave out aborted records."""
-        found: list[AbortedTransaction] = []
-        for segment in self.segments.from_offset(start):
-            aborted, is_complete = overlapping(self.aborted_of(segment), start, end)
-            found += aborted
-            if is_complete:
-                break
-        return found
+        return overlapping((self.aborted_of(segment) for segment in self.segments.from_offset(start)), start, end)
 
     def aborted_of(self, segment: Segment) -> list[AbortedRange]:
         return aborted_of(segment, self.snapshots, self.segments, start=self.log_start_offset)

@@ -180,7 +180,7 @@ class Producers:
         producer.ended_count += 1
         if first_offset < 0:
             return None
-        del self._ongoing[first_offset]
+        self._ongoing.pop(first_offset, None)
         self._unreplicated[first_offset] = offset
         return CompletedTransaction(header.producer_id, first_offset, offset, marker.is_abort)
 

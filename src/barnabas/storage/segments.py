@@ -61,6 +61,10 @@ class Segments:
         """The index of the segment that an offset would lie in; the first one's for anything below it."""
         return max(0, bisect_right(self._bases, offset) - 1)
 
+    def holds(self, segment: Segment) -> bool:
+        """Whether a segment is one of these, and not one that was dropped or replaced."""
+        return self._items[self.floor_index(segment.base_offset)] is segment
+
     def from_offset(self, offset: int) -> list[Segment]:
         """The segment that an offset would lie in and all after it."""
         return self._items[self.floor_index(offset) :]

@@ -72,8 +72,7 @@ class LogStore:
                     directory.room.on_short = partial(store._make_room, directory)
                     store._directories.append(directory)
                     epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
-                    async for log in directory.load(settings_of, store._open_segments):
-                        store._adopt(log, directory)
+                    await directory.load(settings_of, store._open_segments, partial(store._adopt, home=directory))
                 except DiskFailure as error:
                     store._take_offline(path, error)
         except BaseException:
@@ -236,15 +235,15 @@ class LogStore:
 
     # --- behind the scenes ----------------------------------------------------------------------------------------
 
-    def _adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
+    def _adopt(self, log: PartitionLog, home: LogDirectory) -> None:
         log.on_failure = self._on_failure
         log.on_roll = self._on_roll
         log.on_truncate = self._on_truncate
         log.remove_later = self._remove_later
-        log.room = directory.room
+        log.room = home.room
         self._logs[log.partition] = log
-        self._homes[log.partition] = directory
-        directory.log_count += 1
+        self._homes[log.partition] = home
+        home.log_count += 1
 
     def _on_failure(self, log: PartitionLog, error: DiskFailure) -> None:
         self._take_offline(log.directory.rpartition("/")[0], error)

@@ -89,12 +89,13 @@ def decode_aborted(data: Buffer, *, base_offset: int) -> list[AbortedRange]:
     return ranges
 
 
-def overlapping(ranges: Iterable[AbortedRange], start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
-    """The aborted transactions within [start, end), and whether later segments need not be asked."""
+def overlapping(indexes: Iterable[Iterable[AbortedRange]], start: int, end: int) -> list[AbortedTransaction]:
+    """The aborted transactions within [start, end), from the indexes of segments in order; none is read in vain."""
     found = []
-    for aborted in ranges:
-        if aborted.last_offset >= start and aborted.first_offset < end:
-            found.append(AbortedTransaction(aborted.producer_id, aborted.first_offset))
-        if aborted.last_stable_offset >= end:
-            return found, True
-    return found, False
+    for ranges in indexes:
+        for aborted in ranges:
+            if aborted.last_offset >= start and aborted.first_offset < end:
+                found.append(AbortedTransaction(aborted.producer_id, aborted.first_offset))
+            if aborted.last_stable_offset >= end:
+                return found
+    return found

@@ -69,7 +69,10 @@ class RealDisk:
 
     def remove_tree(self, path: str) -> None:
         try:
-            _called(shutil.rmtree, path)
+            if os.path.islink(path) or not os.path.isdir(path):
+                _called(os.unlink, path)  # what a link points to is not ours, and a pipe would be waited for
+            else:
+                _called(shutil.rmtree, path)
         except FileNotFoundError:
             return
 

@@ -241,12 +241,13 @@ def test_a_segment_that_was_lost_takes_the_later_ones_with_it(small: Machine) ->
 
 
 def test_a_compacted_log_may_have_gaps_between_segments(new_machine: Callable[..., Machine]) -> None:
+    """Where Kafka's cleaner has been, as its checkpoint says."""
     machine = new_machine(segment_bytes=600, index_interval_bytes=100, cleanup_policy=("compact",))
     machine.open()
     values = filled(machine)
     lost, after = machine.log.segments[2].base_offset, machine.log.segments[3].base_offset
     machine.disk.remove(f"{machine.directory}/{lost:020d}.log")
-    machine.reopen()
+    machine.reopen(cleaned_offset=after)
     assert machine.values() == values[:lost] + values[after:]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import pack
 
 import pytest
@@ -42,9 +43,16 @@ def test_an_index_of_another_segment_is_refused() -> None:
     [(0, 10, [], True), (0, 11, [1], True), (20, 25, [1, 2], True), (21, 25, [2], True), (0, 100, [1, 2], False)],
 )
 def test_what_overlaps_is_found(start: int, end: int, producer_ids: list[int], is_complete: bool) -> None:
-    found, complete = overlapping([FIRST, SECOND], start, end)
+    read = []
+
+    def indexes() -> Iterator[list[AbortedRange]]:
+        for index in ([FIRST, SECOND], []):
+            read.append(index)
+            yield index
+
+    found = overlapping(indexes(), start, end)
     assert [aborted.producer_id for aborted in found] == producer_ids
-    assert complete == is_complete
+    assert len(read) == (1 if is_complete else 2), "no index is read in vain"
     assert all(isinstance(aborted, AbortedTransaction) for aborted in found)
 
 
