@@ -67,7 +67,8 @@ class Pipelines:
     def _show(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.has_begun.set()
+            if line.startswith("revenue "):
+                self.has_begun.set()
             print(f"   {line}", end="", flush=True)
         self.has_begun.set()
 
@@ -153,7 +154,7 @@ def from_parquet(directory: Path) -> dict[tuple[datetime, str], tuple[int, float
     import pyarrow.parquet as parquet
 
     files: dict[str, None] = {}
-    for log in sorted((directory / "_spark_metadata").glob("*")):
+    for log in sorted((directory / "_spark_metadata").glob("[0-9]*")):
         for line in log.read_text().splitlines()[1:]:
             entry: dict[str, Any] = json.loads(line)
             files[entry["path"].removeprefix("file://")] = None

@@ -60,7 +60,7 @@ class LineView:
     def show(self, runs: Iterable[tuple[Run, State]]) -> None:
         for run, state in runs:
             name = run.pipeline.name
-            if state.batch_id > self._seen.get(name, -1):
+            if state.batch_id > self._seen.get(name, -1) and state.rows:
                 self._seen[name] = state.batch_id
                 lag = "-" if state.lag is None else state.lag
                 print(
