@@ -24,12 +24,15 @@ class PartitionQueue:
 
     Rule 1: batches are numbered in the order in which they first leave.
     Rule 2: while one must go again nothing newer leaves, and it leaves alone: the broker sees the sequence whole.
-    Rule 3: after a gap that nothing can fill the queue takes a new identity, once nothing is in flight.
+    Rule 3: the first batch of a sequence leaves alone. A broker that knows nothing of a producer takes any number as its
+    first: were the first batch refused and the second not (by a topic in the making), they would change places.
+    Rule 4: after a gap that nothing can fill the queue takes a new identity, once nothing is in flight.
     """
 
     __slots__ = (
         "identity",
         "in_flight",
+        "is_known",
         "needs_identity",
         "next_sequence",
         "not_before",
@@ -46,6 +49,7 @@ class PartitionQueue:
         self.identity = Identity()
         self.next_sequence = 0
         self.needs_identity = is_idempotent
+        self.is_known = not is_idempotent  # the broker has a batch of this sequence
         self.not_before = 0.0
 
     @property
@@ -58,7 +62,7 @@ class PartitionQueue:
             if self.in_flight or not (self.retries or self.waiting):
                 return None
             return self.not_before
-        if not self.waiting:
+        if not self.waiting or (self.in_flight and not self.is_known):
             return None
         first = self.waiting[0]
         if is_flushing or len(self.waiting) > 1 or first.size_bytes >= batch_bytes or first.attempts:
@@ -92,7 +96,10 @@ class PartitionQueue:
     def settle(self, batch: Batch, *, is_written: bool) -> None:
         """It is done with. If it was not written, the sequence has a gap, unless it was the last one of it."""
         self.in_flight.remove(batch)
-        if is_written or batch.base_sequence == NO_SEQUENCE:
+        if is_written:
+            self.is_known = self.is_known or batch.identity == self.identity
+            return
+        if batch.base_sequence == NO_SEQUENCE:
             return
         is_last = not (self.in_flight or self.retries)
         if is_last and not batch.is_doubtful and batch.identity == self.identity:
@@ -114,6 +121,7 @@ class PartitionQueue:
         self.waiting.extendleft(reversed(kept))
         self.retries.clear()
         self.identity, self.next_sequence, self.needs_identity = identity, 0, False
+        self.is_known = False
         return lost
 
     def expired(self, now: float) -> list[Batch]:

@@ -229,6 +229,11 @@ class Sender:
         elif row in _LOST_SEQUENCE and not queue.is_first(batch):
             batch.is_doubtful = False  # had it been written, the broker would have known it again
             queue.give_back(batch, not_before=now)
+        elif row in _LOST_SEQUENCE and self._transactions is None and now < batch.deadline:
+            # The broker refused it, so it is not there: it goes again in a sequence of its own, as Java's does.
+            batch.is_doubtful = False
+            queue.needs_identity = True
+            queue.give_back(batch, not_before=now + self._pause(batch))
         elif error.retriable and now < batch.deadline:
             self._cluster.invalidate()
             queue.give_back(batch, not_before=now + self._pause(batch))

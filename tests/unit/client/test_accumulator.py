@@ -1,4 +1,4 @@
-"""How records become batches, and the three rules that keep a partition's order."""
+"""How records become batches, and the rules that keep a partition's order."""
 
 from __future__ import annotations
 
@@ -257,3 +257,26 @@ def test_a_failure_that_nobody_waits_for_is_remembered() -> None:
         assert isinstance(where.failure, ApiError)
 
     run(test)
+
+
+def test_the_first_batch_of_a_sequence_leaves_alone() -> None:
+    async def test() -> None:
+        where = accumulator(batch_bytes=1)
+        add(where, 4)
+        queue = queue_of(where)
+        first = queue.take()
+        assert where.sendable_at(queue) is None
+        settle(where, queue, first, offset=0)
+        queue.take()
+        assert where.sendable_at(queue) is not None  # from now on several are under way
+        where.adopt(queue_without_flights(queue), Identity(2, 0))
+        queue.take()
+        assert where.sendable_at(queue) is None
+
+    run(test)
+
+
+def queue_without_flights(queue: PartitionQueue) -> PartitionQueue:
+    for batch in list(queue.in_flight):
+        queue.give_back(batch, not_before=0.0)
+    return queue
