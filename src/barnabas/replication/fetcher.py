@@ -336,11 +336,11 @@ class Fetcher:
                 await asyncio.sleep(0)
                 if self.partitions.get(state.key) is not state:
                     return 0
-            size_bytes = following.append(partition, piece, leader_epoch=state.leader_epoch)
-            partition.traffic.replication_bytes_in += size_bytes
-            if partition.is_throttled_follower:
-                self._home.throttle.record(size_bytes)
+            following.append(partition, piece, leader_epoch=state.leader_epoch)
             taken = len(piece)
+            partition.traffic.replication_bytes_in += taken
+            if partition.is_throttled_follower:
+                self._home.throttle.record(taken)
         following.keep_up(partition, high_watermark=high_watermark, log_start_offset=log_start_offset)
         state.lag = max(0, high_watermark - partition.log.end_offset)
         state.pauses = 0

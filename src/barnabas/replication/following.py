@@ -35,9 +35,8 @@ def slices(records: Buffer) -> Iterator[memoryview]:
         yield view[start:]
 
 
-def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> int:
-    """Write batches of the leader as they are; how many bytes became part of the log."""
-    before = partition.log.size_bytes
+def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> None:
+    """Write batches of the leader as they are."""
     now_ms = partition.log.clock.wall_ms()
     try:
         partition.log.append_as_follower(records, leader_epoch_max=leader_epoch, now_ms=now_ms)
@@ -49,7 +48,6 @@ def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> int:
         # The leader's log starts in the middle of a batch, as DeleteRecords may leave it: the whole batch comes here.
         found.truncate_fully(error.first_offset)
         found.append_as_follower(records, leader_epoch_max=leader_epoch, now_ms=now_ms)
-    return max(0, partition.log.size_bytes - before)
 
 
 def keep_up(partition: Partition, *, high_watermark: int, log_start_offset: int) -> None:

@@ -98,6 +98,13 @@ class Replicas:
             raise ApiError(errors.UNKNOWN_TOPIC_ID)
         return self.leader(known.name, index)
 
+    def leader_in(self, topic: str, index: int, leader_epoch: int) -> Partition:
+        """As ``leader``, for one who names an epoch, or −1: what is wrong with that comes first."""
+        partition = self.by_name.get((topic, index))
+        if partition is not None:
+            partition.check_epoch(leader_epoch)
+        return self.leader(topic, index)
+
     def readable(self, topic: str, index: int) -> Partition:
         """The partition, if this broker has a replica of it, be it a follower's (KIP-392)."""
         partition = self.by_name.get((topic, index))

@@ -47,8 +47,9 @@ def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse
                 if (topic.name, asked.partition_index) in seen:
                     raise ApiError(errors.INVALID_REQUEST, "the partition is named twice")
                 seen.add((topic.name, asked.partition_index))
-                partition = request.broker.replicas.leader(topic.name, asked.partition_index)
-                partition.check_epoch(asked.current_leader_epoch)
+                partition = request.broker.replicas.leader_in(
+                    topic.name, asked.partition_index, asked.current_leader_epoch
+                )
                 if asked.timestamp < 0 and request.version < SINCE.get(asked.timestamp, 0):
                     raise ApiError(errors.UNSUPPORTED_VERSION)
                 _answer(partition, asked.timestamp, row, end=_end(partition, message))

@@ -20,8 +20,7 @@ def handle(request: Request, message: OffsetForLeaderEpochRequest) -> OffsetForL
             row = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
             rows.append(row)
             try:
-                partition = request.broker.replicas.leader(topic.topic, asked.partition)
-                partition.check_epoch(asked.current_leader_epoch)
+                partition = request.broker.replicas.leader_in(topic.topic, asked.partition, asked.current_leader_epoch)
                 row.leader_epoch, row.end_offset = partition.log.end_of_epoch(asked.leader_epoch)
             except ApiError as error:
                 row.error_code = error.error.code
