@@ -1,4 +1,4 @@
-"""``barnabas group``: list, describe, seek, delete.
+"""``barnabas group``: list, describe, seek, offset-delete, delete.
 
 ``describe`` shows how far each partition is behind, in records and in time; ``seek`` shows what it would do and does it
 with ``--execute``, see ``group_seek.py``. What is behind what is computed in ``client/lag.py``.
@@ -60,6 +60,7 @@ def _configure_list(parser: ArgumentParser) -> None:
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="regular expressions that ids must match")
     parser.add_argument("-s", "--state", dest="states", action="append", default=[], help="only these; repeatable")
     parser.add_argument("-t", "--type", dest="types", action="append", default=[], help="classic or consumer")
+    parser.add_argument("--lag-only", action="store_true", help="only those that are behind")
     _add_watch(parser)
 
 
@@ -81,7 +82,8 @@ def _list(arguments: Namespace) -> None:
     async def look(admin: Admin) -> list[Summary]:
         groups = await admin.list_groups(states=arguments.states, types=arguments.types)
         groups = matching(arguments.patterns, groups, lambda each: each.group_id)
-        return [Summary(each, await _lags(admin, each.group_id)) for each in groups]
+        found = [Summary(each, await _lags(admin, each.group_id)) for each in groups]
+        return [each for each in found if each.records or not arguments.lag_only]
 
     def show(found: list[Summary]) -> None:
         if not is_table(arguments):
@@ -217,6 +219,26 @@ def _delete(arguments: Namespace) -> None:
     report(arguments, outcomes_of(attend(work()), done="deleted"))
 
 
+# --- offset-delete ----------------------------------------------------------------------------------------------------
+
+
+def _configure_offset_delete(parser: ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("topics", nargs="+", metavar="TOPIC[:0,1,...]", help="or only these partitions of it")
+    add_yes(parser)
+
+
+def _offset_delete(arguments: Namespace) -> None:
+    confirm(f"Forget what {arguments.group} has committed for {', '.join(arguments.topics)}?", arguments)
+
+    async def work() -> dict[TopicPartition, ApiError | None]:
+        async with admin_of(arguments) as admin:
+            places = await group_seek.places_of(admin, arguments.topics)
+            return await admin.delete_group_offsets(arguments.group, places)
+
+    report(arguments, outcomes_of(attend(work()), done="forgotten"))
+
+
 # --- seek -------------------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +257,7 @@ VERBS: Final = {
     "list": Verb(_configure_list, _list, "list groups and how far they are behind"),
     "describe": Verb(_configure_describe, _describe, "show members, offsets and lag of groups"),
     "seek": Verb(group_seek.configure, _seek, "move what a group has committed; without --execute it only says how"),
+    "offset-delete": Verb(_configure_offset_delete, _offset_delete, "forget what a group has committed for topics"),
     "delete": Verb(_configure_delete, _delete, "delete groups without members and all that they committed"),
 }
 

@@ -7,7 +7,7 @@ because members would go on from where they are.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.cli import moments
@@ -68,8 +68,13 @@ async def _wanted(admin: Admin, arguments: Namespace, committed: Mapping[TopicPa
         if arguments.to_group is None:
             return sorted(committed)
         return sorted(await admin.group_offsets(arguments.to_group))
+    return await places_of(admin, arguments.topics)
+
+
+async def places_of(admin: Admin, texts: Iterable[str]) -> list[TopicPartition]:
+    """Partitions as people write them: TOPIC for all of its, TOPIC:0,1 for some."""
     found: dict[TopicPartition, None] = {}
-    for text in arguments.topics:
+    for text in texts:
         name, _, numbers = text.partition(":")
         topic = await admin.cluster.topic(name, timeout_ms=0)
         try:

@@ -1,4 +1,4 @@
-"""``barnabas topic``: list, create, describe, alter, add-partitions, trim, delete.
+"""``barnabas topic``: list, create, describe, alter, add-partitions, clone, trim, delete.
 
 Each verb is a function below the table that names them all; the description of a topic, which asks for more than
 metadata, is in ``topic_description.py``.
@@ -32,6 +32,7 @@ from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.client.admin import Admin
     from barnabas.client.metadata import TopicMetadata
 
 
@@ -109,7 +110,7 @@ def _create(arguments: Namespace) -> None:
 
 
 def _configure_describe(parser: ArgumentParser) -> None:
-    _add_names(parser)
+    _add_names(parser, may_match=True)
     parser.add_argument("-a", "--all-configs", action="store_true", help="settings left at their default too")
 
 
@@ -118,7 +119,7 @@ def _describe(arguments: Namespace) -> None:
 
     async def work() -> list[Description | ApiError]:
         async with admin_of(arguments) as admin:
-            found = await admin.describe_topics(arguments.names)
+            found = await admin.describe_topics(await _matched(admin, arguments))
             return [
                 topic if isinstance(topic, ApiError) else await describe(admin, topic, arguments.all_configs)
                 for topic in found.values()
@@ -178,6 +179,33 @@ def _add_partitions(arguments: Namespace) -> None:
     report(arguments, outcomes_of(attend(work()), done=f"{arguments.partitions} partitions"))
 
 
+def _configure_clone(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="TOPIC")
+    parser.add_argument("clone", metavar="NEW", help="a topic with as many partitions and replicas, and its settings")
+    parser.add_argument("--dry-run", action="store_true", help="only ask whether it would work")
+
+
+def _clone(arguments: Namespace) -> None:
+    from barnabas.client.admin_configs import ConfigSource, Resource, ResourceKind
+    from barnabas.client.admin_topics import NewTopic
+
+    async def work() -> Outcome:
+        async with admin_of(arguments) as admin:
+            topic = await admin.cluster.topic(arguments.name, timeout_ms=0)
+            resource = Resource(ResourceKind.TOPIC, arguments.name)
+            configs = (await admin.describe_configs([resource]))[resource]
+            if isinstance(configs, ApiError):
+                raise configs
+            own = {each.name: each.value or "" for each in configs.values() if each.source is ConfigSource.TOPIC}
+            replicas = len(topic.partitions[0].replicas)
+            new = NewTopic(arguments.clone, len(topic.partitions), replicas, own)
+            await admin.create_topic(new, validate_only=arguments.dry_run)
+            done = "would be created" if arguments.dry_run else "created"
+            return Outcome(arguments.clone, done=f"{done} as {arguments.name} is, without its records")
+
+    report(arguments, [attend(work())])
+
+
 def _configure_trim(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="TOPIC")
     parser.add_argument(
@@ -210,16 +238,21 @@ def _trim(arguments: Namespace) -> None:
 
 
 def _configure_delete(parser: ArgumentParser) -> None:
-    _add_names(parser)
+    _add_names(parser, may_match=True)
     add_yes(parser)
 
 
 def _delete(arguments: Namespace) -> None:
-    confirm(f"Delete {', '.join(arguments.names)} and all records?", arguments)
+    async def find() -> list[str]:
+        async with admin_of(arguments) as admin:
+            return await _matched(admin, arguments)
 
     async def work() -> dict[str, ApiError | None]:
         async with admin_of(arguments) as admin:
-            return await admin.delete_topics(arguments.names)
+            return await admin.delete_topics(names)
+
+    names = attend(find()) if arguments.regex else arguments.names
+    confirm(f"Delete {', '.join(names)} and all records?", arguments)
 
     report(arguments, outcomes_of(attend(work()), done="deleted"))
 
@@ -233,13 +266,27 @@ VERBS: Final = {
     "describe": Verb(_configure_describe, _describe, "show partitions, offsets and settings of topics"),
     "alter": Verb(_configure_alter, _alter, "change settings of topics; what is not named stays as it is"),
     "add-partitions": Verb(_configure_add_partitions, _add_partitions, "grow topics; keys move to other partitions"),
+    "clone": Verb(_configure_clone, _clone, "create a topic that is as another is, without its records"),
     "trim": Verb(_configure_trim, _trim, "drop the oldest records of a topic"),
     "delete": Verb(_configure_delete, _delete, "delete topics and all of their records"),
 }
 
 
-def _add_names(parser: ArgumentParser) -> None:
+def _add_names(parser: ArgumentParser, *, may_match: bool = False) -> None:
     parser.add_argument("names", nargs="+", metavar="TOPIC")
+    if may_match:
+        parser.add_argument("-r", "--regex", action="store_true", help="topics are regular expressions")
+
+
+async def _matched(admin: Admin, arguments: Namespace) -> list[str]:
+    """The topics that are meant; with ``--regex`` those that match as a whole, internal ones only by name."""
+    if not arguments.regex:
+        return list(arguments.names)
+    topics = [topic.name for topic in await admin.cluster.all_topics() if not topic.is_internal]
+    found = matching([f"^(?:{pattern})$" for pattern in arguments.names], topics, str)
+    if not found:
+        raise Failure("no topic matches")
+    return found
 
 
 def _add_configs(parser: ArgumentParser) -> None:
