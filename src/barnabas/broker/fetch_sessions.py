@@ -93,9 +93,9 @@ class Wanted:
     # --- news of the partition, while this belongs to a session ---
 
     def watch(self, partition: Partition) -> None:
-        if self.watched is partition:
-            return
-        self.unwatch()
+        """Hear of the next news, once: whoever never comes back for them costs the partition nothing after that."""
+        if self.watched is not None and self.watched is not partition:
+            self.unwatch()
         self.watched = partition
         assert self.session is not None
         if self.session.is_follower:
@@ -105,18 +105,22 @@ class Wanted:
             partition.readers.add(self._on_news)
 
     def unwatch(self) -> None:
-        if self.watched is not None:
-            self.watched.followers_waiting.discard(self._on_news)
-            self.watched.readers.discard(self._on_high_watermark)
-            self.watched.readers.discard(self._on_news)
-            self.watched = None
+        self._unregister()
+        self.watched = None
         if self.follower is not None:
             self.follower.leave(self.session)
             self.follower = None
 
+    def _unregister(self) -> None:
+        if self.watched is not None:
+            self.watched.followers_waiting.discard(self._on_news)
+            self.watched.readers.discard(self._on_high_watermark)
+            self.watched.readers.discard(self._on_news)
+
     def _on_news(self) -> None:
         assert self.session is not None
         self.session.news[self] = None
+        self._unregister()
         if self.session.notify is not None:
             self.session.notify()
 
@@ -124,6 +128,8 @@ class Wanted:
         """For a follower this is to be told with the next answer, but no reason to answer."""
         assert self.session is not None
         self.session.news[self] = None
+        if self.watched is not None:
+            self.watched.readers.discard(self._on_high_watermark)
 
 
 class Session:

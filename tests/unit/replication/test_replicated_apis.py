@@ -306,3 +306,26 @@ def test_a_deletion_that_a_replica_does_not_hear_of_times_out() -> None:
         assert (row.error_code, row.low_watermark) == (0, 1), "who is dead is not waited for"
 
     play(scene)
+
+
+def test_a_client_that_never_comes_back_costs_a_partition_nothing() -> None:
+    async def scene(trio: Trio) -> None:
+        leader = trio.brokers[1]
+        request = FetchRequest(
+            max_wait_ms=0,
+            topics=[
+                FetchRequest.FetchTopic(
+                    topic_id=TOPIC_ID, partitions=[FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)]
+                )
+            ],
+            session_epoch=0,
+        )
+        before = len(leader.partition.readers)
+        for _ in range(20):
+            await trio.ask_broker(leader, request, 18)
+        assert len(leader.partition.readers) == before + 20
+        await acknowledged(trio, b"one")
+        await trio.settled()
+        assert len(leader.partition.readers) == before
+
+    play(scene)
