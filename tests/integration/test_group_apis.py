@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from barnabas.model import errors
 from barnabas.model.ids import Uuid
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerProcess
+from barnabas.transport.channel import PeerGone
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
@@ -253,18 +258,31 @@ def test_a_member_outlives_a_restart_of_its_coordinator(tmp_path: Path) -> None:
 
 
 def test_a_killed_broker_loses_no_offset_that_it_confirmed(tmp_path: Path) -> None:
-    process = BrokerProcess(tmp_path)
-    confirmed = -1
-    with process:
-        for round_number in range(3):
+    chance = random.Random(20260101)
+    sent, confirmed = -1, -1
+
+    def commit_until_it_is_gone() -> None:
+        nonlocal sent, confirmed
+        with Talk(process.bootstrap_servers) as talk, suppress(PeerGone):
+            while True:
+                sent += 1
+                if commit(talk, "g", "t", sent) == 0:
+                    confirmed = sent
+
+    with BrokerProcess(tmp_path) as process:
+        with Talk(process.bootstrap_servers) as talk:
+            talk.create("t")
+        for _ in range(5):
             with Talk(process.bootstrap_servers) as talk:
-                if round_number == 0:
-                    talk.create("t")
                 find(talk, "g")
                 rows = fetch(talk, "g")["g"].topics
-                assert (rows[0].partitions[0].committed_offset if rows else -1) == confirmed
-                for _ in range(200):
-                    confirmed += 1
-                    assert commit(talk, "g", "t", confirmed) == 0
+                found = rows[0].partitions[0].committed_offset if rows else -1
+                assert confirmed <= found <= sent
+                confirmed = found
+            thread = threading.Thread(target=commit_until_it_is_gone)
+            thread.start()
+            time.sleep(chance.uniform(0.1, 0.4))
             process.kill()
+            thread.join()
             process.start()
+    assert confirmed > 0
