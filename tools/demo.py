@@ -151,6 +151,7 @@ def from_parquet(directory: Path) -> dict[tuple[datetime, str], tuple[int, float
     """What Spark's own log of the directory calls written: files of a batch that failed are not."""
     import json
 
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     files: dict[str, None] = {}
@@ -158,7 +159,11 @@ def from_parquet(directory: Path) -> dict[tuple[datetime, str], tuple[int, float
         for line in log.read_text().splitlines()[1:]:
             entry: dict[str, Any] = json.loads(line)
             files[entry["path"].removeprefix("file://")] = None
-    rows = [row for path in files for row in parquet.read_table(path).to_pylist()]
+    rows = []
+    for path in files:
+        table = parquet.read_table(path)
+        starts = table.column("start").cast(pa.timestamp("us", tz="UTC"), safe=False)  # Parquet's have no zone
+        rows += table.set_column(table.column_names.index("start"), "start", starts).to_pylist()
     found = {(row["start"].astimezone(UTC), row["country"]): (row["orders"], row["amount"]) for row in rows}
     if len(found) != len(rows):
         raise SystemExit("a window is in Parquet twice")

@@ -53,7 +53,7 @@ class Slot(NamedTuple):
 
     async def read(self, cluster: Cluster) -> Marker | None:
         """The last batch that was committed. To be asked when no transaction of the task is open any more."""
-        await _ensure_topic(cluster)
+        await ensure_topic(cluster)
         commits = Commits(cluster, Coordinator(cluster, KeyKind.GROUP, self.group))
         entry = (await commits.fetch(self.group, [self.place]))[self.place]
         if entry is None:
@@ -69,7 +69,8 @@ class Slot(NamedTuple):
         )
 
 
-async def _ensure_topic(cluster: Cluster) -> None:
+async def ensure_topic(cluster: Cluster) -> None:
+    """Make the topic, unless it is there."""
     if cluster.known_topic(TOPIC) is not None or await cluster.look_up([TOPIC]):
         return
     try:

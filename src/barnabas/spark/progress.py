@@ -16,12 +16,16 @@ from typing import Final
 from barnabas.client.admin import Admin
 from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata
 from barnabas.client.coordinators import Coordinator, KeyKind
-from barnabas.model.errors import BarnabasError
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.link import Link
+from barnabas.spark.markers import TOPIC, ensure_topic
 from barnabas.spark.offsets import Offsets, to_json
 
 TELL_SECONDS_MAX: Final = 2.0
+NOTE_BYTES_MAX: Final = 4096  # offset.metadata.max.bytes
+_NOTES: Final = TopicPartition(TOPIC, 0)
 
 log = logging.getLogger("barnabas.spark")
 
@@ -58,19 +62,13 @@ class Progress:
         self._telling: Future[None] | None = None
         self._has_failed = False
 
-    def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
-        """The ids that topics had when their offsets were stored."""
-        return {place.topic: entry.metadata for place, entry in self._stored.load(places).items() if entry.metadata}
-
-    def tell(self, offsets: Offsets, topic_ids: Mapping[str, str]) -> None:
+    def tell(self, offsets: Offsets) -> None:
         if self._telling is not None and not self._telling.done():
             return
         self._look()
         if offsets == self._told:
             return
-        entries = {
-            place: OffsetAndMetadata(offset, topic_ids.get(place.topic, "")) for place, offset in offsets.items()
-        }
+        entries = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
         self._telling = self._stored.store_soon(entries)
         self._told = dict(offsets)
         # A query that takes what there is and ends would be gone before a commit that nobody waits for.
@@ -88,6 +86,42 @@ class Progress:
             raise error
 
 
+class TopicIds:
+    """Which topics the query has read, by their ids: one of the same name that was made later has other records.
+
+    The cluster forgets a group's offsets of a topic with the topic, so this is kept as the note on an offset of another
+    one. Without the right to do so the query runs all the same, and notices less.
+    """
+
+    def __init__(self, link: Link, group: str, what: str) -> None:
+        self._link = link
+        self._stored = StoredOffsets(link, f"{named(group, what)}.topics")
+        self._told: dict[str, str] = {}
+
+    def load(self) -> dict[str, str]:
+        entry = self._stored.load([_NOTES]).get(_NOTES)
+        self._told = json.loads(entry.metadata) if entry is not None else {}
+        return dict(self._told)
+
+    def store(self, ids: Mapping[str, str]) -> None:
+        if ids == self._told:
+            return
+        self._told = dict(ids)
+        note = json.dumps(self._told, separators=(",", ":"))
+        try:
+            if len(note.encode()) > NOTE_BYTES_MAX:
+                raise ApiError(errors.OFFSET_METADATA_TOO_LARGE, f"{len(ids)} topics are too many to keep the ids of")
+            self._link.run(ensure_topic(self._link.cluster))
+            self._stored.store({_NOTES: OffsetAndMetadata(0, note)})
+        except ApiError as error:
+            log.warning("a topic that is deleted and made again while the query is down is not noticed: %s", error)
+
+
+def named(group: str, what: str) -> str:
+    """The name for what one source keeps: ``what`` it reads tells apart the sources of one group."""
+    return f"{group}.{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+
+
 class FirstBatch:
     """Where the query started, durable from the first look until its first batch is done.
 
@@ -96,9 +130,8 @@ class FirstBatch:
     """
 
     def __init__(self, link: Link, group: str, what: str) -> None:
-        """``what`` is read tells apart the sources of one group: each deletes what it has kept."""
         self._link = link
-        self._group = f"{group}.{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+        self._group = named(group, what)
         self._waiting = StoredOffsets(link, f"{self._group}.start")
         self._begun: StoredOffsets | None = None
 

@@ -23,7 +23,7 @@ from barnabas.spark.errors import DataLost, InvalidOption
 from barnabas.spark.offsets import Offsets, from_json, limited, pending, split, to_json
 from barnabas.spark.plan import behind, loss_sentence, needs_earliest, plan
 from barnabas.spark.positions import Positions
-from barnabas.spark.progress import FirstBatch, Progress
+from barnabas.spark.progress import FirstBatch, Progress, TopicIds
 from barnabas.spark.reading import RangePartition, log, read
 from barnabas.spark.source_options import SourceOptions
 
@@ -39,6 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._positions = Positions(options)
         self._progress: Progress | None = None
+        self._ids: TopicIds | None = None
         self._first: FirstBatch | None = None
         self._initial: Offsets | None = None  # until the first batch is done
         self._planned: Offsets | None = None  # the first batch's end, if this process has decided it
@@ -158,7 +159,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if last != self._planned:  # planned by a run before this one, which did not finish it
                 first |= self._first.start_of(last)
             self._first.is_written_down()
-        self._learn_ids(last)
+        self._learn_ids()
         self._batch_end, self._batch_ids = last, dict(positions.topic_ids)
         renewed = self._renewed()
         earliest = positions.earliest(
@@ -190,26 +191,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._first is not None:
             self._first.is_done()
             self._first = self._initial = None
-        self._learn_ids(begin)
+        self._learn_ids()
         if begin == self._batch_end:
             self._read_ids |= self._batch_ids
-        self._told().tell(begin, self._positions.topic_ids | self._read_ids)
+            self._topic_ids().store(self._read_ids)
+        if self._progress is None:
+            self._progress = Progress(self._positions.link, self._options.group)
+        self._progress.tell(begin)
 
     def _renewed(self) -> set[str]:
         """Topics that were made anew since the last batch that was done."""
         ids = self._positions.topic_ids
         return {topic for topic, old in self._read_ids.items() if topic in ids and ids[topic] != old}
 
-    def _learn_ids(self, places: Offsets) -> None:
+    def _learn_ids(self) -> None:
         """What a run before this one has left, once."""
         if not self._has_learned:
             self._has_learned = True
-            self._read_ids = self._told().topic_ids(places)
+            self._read_ids = self._topic_ids().load()
 
-    def _told(self) -> Progress:
-        if self._progress is None:
-            self._progress = Progress(self._positions.link, self._options.group)
-        return self._progress
+    def _topic_ids(self) -> TopicIds:
+        if self._ids is None:
+            self._ids = TopicIds(self._positions.link, self._options.group, self._options.what)
+        return self._ids
 
     def _lost(self, losses: list[str]) -> None:
         if self._options.fail_on_data_loss:
