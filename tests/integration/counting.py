@@ -29,6 +29,9 @@ class Load:
                 "linger.ms": 1,
                 "message.timeout.ms": 1_800_000,
                 "reconnect.backoff.max.ms": 200,
+                # A broker that is frozen keeps its connections open: the client gives up on it after this.
+                "socket.timeout.ms": 5000,
+                "request.timeout.ms": 5000,
             }
         )
         self.acknowledged: dict[tuple[int, int], bytes] = {}

@@ -50,6 +50,7 @@ class Node:
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
         self.cluster_id = ""
         self._broker_epoch = -1
+        self._hands_over = True
         self._lifecycle: Lifecycle | None = None
         self._store: LogStore | None = None
         self._cleanup = AsyncExitStack()
@@ -71,8 +72,12 @@ class Node:
             await self._start(cleanup)
             self._cleanup = cleanup.pop_all()
 
-    async def stop(self) -> None:
-        """Stop serving, finish what is under way, and leave the directories as after a clean shutdown."""
+    async def stop(self, *, hands_over: bool = True) -> None:
+        """Stop serving, finish what is under way, and leave the directories as after a clean shutdown.
+
+        ``hands_over``: others of the cluster go on, and take over before this one goes.
+        """
+        self._hands_over = hands_over
         await self._cleanup.aclose()
 
     async def _start(self, cleanup: AsyncExitStack) -> None:
@@ -151,7 +156,11 @@ class Node:
         parts.found(
             tuple(Endpoint(each.name, each.host, each.port) for each in self.settings.advertised_to_controllers(bound))
         )
-        cleanup.push_async_callback(parts.raft.stop)
+
+        async def stop_raft() -> None:
+            await parts.raft.stop(hands_over=self._hands_over)
+
+        cleanup.push_async_callback(stop_raft)
         cleanup.push_async_callback(parts.controller.stop)
         cleanup.push_async_callback(parts.active.stop)
         cleanup.push_async_callback(parts.life_watch.stop)
@@ -219,9 +228,13 @@ class Node:
             heartbeat_interval_ms=cluster.heartbeat_interval_ms,
             session_timeout_ms=cluster.session_timeout_ms,
             registration_timeout_ms=cluster.registration_timeout_ms,
-            is_controlled=lambda: self.services.settings.cluster.has_controlled_shutdown and not self.failed.is_set(),
+            is_controlled=self._is_controlled,
             on_failure=lambda error: self.failed.set(),
         )
+
+    def _is_controlled(self) -> bool:
+        is_wanted = self.services.settings.cluster.has_controlled_shutdown
+        return is_wanted and self._hands_over and not self.failed.is_set()
 
     async def _until_seen(self, parts: Assembly, broker_epoch: int) -> None:
         """Until this node's own picture of the cluster has the broker in it: what is missing then, is gone."""

@@ -1,9 +1,11 @@
-"""``barnabas up``: the options of a broker on the command line; starting it is ``up.py``'s."""
+"""``barnabas up``: the options of a broker on the command line; ``up.py`` starts one, ``cluster_run.py`` several."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+
+from barnabas.cli.failure import Failure
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -17,6 +19,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     add("--detach", action="store_true", help="in the background: come back when it is ready")
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
+    add("--brokers", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
+    add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 
 
 def run(arguments: Namespace) -> int:
@@ -30,4 +34,13 @@ def run(arguments: Namespace) -> int:
         from barnabas.cli.detach import detach_up
 
         return detach_up(arguments)
-    return up(**options)
+    brokers, restart = options.pop("brokers"), options.pop("restart")
+    if brokers is None:
+        if restart:
+            raise Failure("--restart goes with --brokers")
+        return up(**options)
+    from barnabas.cli.cluster_run import up_cluster
+
+    if options.pop("config") is not None:
+        raise Failure("--brokers writes the settings of its brokers itself: say --set instead of --config")
+    return up_cluster(brokers=brokers, restart=restart, **options)

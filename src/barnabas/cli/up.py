@@ -32,7 +32,13 @@ INTERRUPTED = 130
 
 
 def up(
-    *, port: int, host: str, data_dir: Path | None, ephemeral: bool, config: Path | None, overrides: Iterable[str]
+    *,
+    port: int | None,
+    host: str | None,
+    data_dir: Path | None,
+    ephemeral: bool,
+    config: Path | None,
+    overrides: Iterable[str],
 ) -> int:
     """Run until stopped; answers the exit code."""
     if not __debug__:
@@ -69,6 +75,12 @@ def _given(
     elif config is None:
         given["log.dirs"] = "barnabas-data"
     given |= of_environment
+    return {**given, **assignments(overrides)}
+
+
+def assignments(overrides: Iterable[str]) -> dict[str, str]:
+    """What ``--set name=value`` says."""
+    given = {}
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals:
@@ -96,22 +108,33 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     world = real_world()
     node = Node(world, settings)
     stop = asyncio.Event()
+    interrupted = asyncio.Event()
 
-    def on_signal() -> None:
+    def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             _die()
+        if number is signal.SIGINT:
+            interrupted.set()
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    await node.start()
-    with noted(_note(node)):
-        _announce(node, is_ephemeral=is_ephemeral)
-        waiters = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(node.failed.wait())]
-        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-        for waiter in waiters:
-            waiter.cancel()
-    await node.stop()
+        loop.add_signal_handler(number, on_signal, number)
+    stopping = asyncio.ensure_future(stop.wait())
+    starting = asyncio.ensure_future(node.start())  # which may wait for a cluster to join
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        with noted(_note(node)):
+            _announce(node, is_ephemeral=is_ephemeral)
+            failing = asyncio.ensure_future(node.failed.wait())
+            await asyncio.wait([stopping, failing], return_when=asyncio.FIRST_COMPLETED)
+            failing.cancel()
+    else:
+        starting.cancel()
+        await asyncio.wait([starting])
+    stopping.cancel()
+    # Ctrl-C ends everything that runs here, so there is nobody to hand over to; SIGTERM is for one broker of several.
+    await node.stop(hands_over=not interrupted.is_set())
     await world.workers.close()
     return 1 if node.failed.is_set() else 0
 

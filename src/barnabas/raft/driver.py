@@ -111,10 +111,11 @@ class RaftDriver:
         self._engine.learn_voters()
         self._engine.step(events.Started())
 
-    async def stop(self) -> None:
-        """Hand over if we lead, finish what is being written, close the files."""
+    async def stop(self, *, hands_over: bool = True) -> None:
+        """Hand over if we lead and anybody is to go on, finish what is being written, close the files."""
         if self._engine is not None:
-            await self._engine.stop(timeout_ms=SHUTDOWN_FACTOR * self._settings.election_timeout_ms)
+            timeout_ms = SHUTDOWN_FACTOR * self._settings.election_timeout_ms if hands_over else 0
+            await self._engine.stop(timeout_ms=timeout_ms)
 
     @property
     def _running(self) -> Engine:
