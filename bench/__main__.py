@@ -1,4 +1,4 @@
-"""The command line of the harness: `python -m bench quick|full|ground|path|list`.
+"""The command line of the harness: `python -m bench quick|full|clients|codec|ground|path|list`.
 
 It picks peers and workloads, runs them, prints the table and writes the CSV file; nothing is decided here.
 """
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tools.cache import cache_directory
 
+from bench.clients_python import print_clients
+from bench.codec import print_codec
 from bench.ground import print_ground
 from bench.machine import describe
 from bench.path import print_path
@@ -29,6 +31,11 @@ def main() -> int:
             print(f"{workload.name:24} {'quick' if workload.in_quick else '':6} {workload.factor}")
         return 0
     print(describe(), flush=True)
+    if options.what == "clients":
+        print_clients()
+        return 0
+    if options.what == "codec":
+        return 0 if print_codec() else 1
     if options.what == "path":
         print_path()
         return 0
@@ -49,7 +56,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Apache Kafka and Barnabas, side by side.")
-    parser.add_argument("what", choices=[*PACES, "ground", "path", "list"])
+    parser.add_argument("what", choices=[*PACES, "clients", "codec", "ground", "path", "list"])
     parser.add_argument("--peers", default="kafka,barnabas", help=f"in this order, of: {', '.join(PEERS)}")
     parser.add_argument("--rows", default="", help="only workloads whose name holds one of these, separated by commas")
     parser.add_argument("--rounds", type=int, default=0, help="how many pairs")

@@ -24,8 +24,8 @@ class PartitionQueue:
 
     Rule 1: batches are numbered in the order in which they first leave.
     Rule 2: while one must go again nothing newer leaves, and it leaves alone: the broker sees the sequence whole.
-    Rule 3: the first batch of a sequence leaves alone. A broker that knows nothing of a producer takes any number as its
-    first: were the first batch refused and the second not (by a topic in the making), they would change places.
+    Rule 3: the first batch of a sequence leaves alone. A broker that knows nothing of a producer takes any number as
+    the first: were the first batch refused and the second not (by a topic in the making), they would change places.
     Rule 4: after a gap that nothing can fill the queue takes a new identity, once nothing is in flight.
     """
 
@@ -156,18 +156,18 @@ class Accumulator:
         self._batch_bytes = batch_bytes
         self._linger = linger
         self._delivery_timeout = delivery_timeout
-        self._memory_bytes_max = memory_bytes_max
+        self.memory_bytes_max = memory_bytes_max
         self._is_idempotent = is_idempotent
         self._unsettled: dict[Batch, None] = {}
         self._next_order = 0
 
     def has_room(self, size_bytes: int) -> bool:
         """A record larger than the whole memory is let in alone."""
-        return self.used_bytes + size_bytes <= self._memory_bytes_max or not self._unsettled
+        return self.used_bytes + size_bytes <= self.memory_bytes_max or not self._unsettled
 
     @property
     def room_bytes(self) -> int:
-        return self._memory_bytes_max - self.used_bytes
+        return self.memory_bytes_max - self.used_bytes
 
     def append(self, partition: TopicPartition, entry: Entry, size_bytes: int, *, now: float) -> tuple[Delivery, bool]:
         """The record's promise, and whether the sender has a reason to look."""

@@ -78,15 +78,15 @@ class Outbox(Generic[K, V]):
             self._draining = asyncio.get_running_loop().create_task(self._drain(), name="outbox")
 
     async def _drain(self) -> None:
-        letters = self._letters
+        letters, post, intake = self._letters, self._producer.post, self._producer.intake
         while True:
             while letters:
                 letter = letters.popleft()
                 promise, topic, value, key, headers, partition, timestamp_ms = letter
                 try:
-                    promise.delivery = await self._producer.send_soon(
-                        topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-                    )
+                    promise.delivery = post(topic, value, key, headers, partition, timestamp_ms)
+                    if promise.delivery is None or intake.has_news:
+                        await self._carry(letter)
                 except BarnabasError as error:
                     promise.failure = error
                     self._failure = self._failure or error
@@ -98,6 +98,16 @@ class Outbox(Generic[K, V]):
             if not letters:  # looked at after the flag: whoever puts one now calls again
                 return
             self._is_called = True
+
+    async def _carry(self, letter: Letter) -> None:
+        """What a plain call could not do: wait, or tell the sender."""
+        promise, topic, value, key, headers, partition, timestamp_ms = letter
+        if promise.delivery is None:
+            promise.delivery = await self._producer.send_soon(
+                topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+            )
+        else:
+            await self._producer.tell_sender(topic)
 
     async def carried(self) -> None:
         """Until all that was put is with the producer, or could not be brought to it."""

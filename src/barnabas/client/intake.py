@@ -82,7 +82,7 @@ class Intake:
         if size_bytes > self._record_bytes_max:
             raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
         accumulator = self._accumulator
-        if not accumulator.has_room(size_bytes):
+        if accumulator.used_bytes + size_bytes > accumulator.memory_bytes_max and not accumulator.has_room(size_bytes):
             return None
         if partition is None and key is None:
             run = self._runs.get(topic)

@@ -67,13 +67,14 @@ class Producer(Generic[K, V]):
             memory_bytes_max=self.settings.buffer_memory,
             is_idempotent=self.settings.enable_idempotence,
         )
-        self._intake = Intake(self.cluster, self.settings, self._accumulator, partitioner)
+        self.intake = Intake(self.cluster, self.settings, self._accumulator, partitioner)
         self._transactions: Transactions | None = None
         if self.settings.transactional_id is not None:
             self._transactions = Transactions(
                 self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
             )
             self._accumulator.on_failure = self._transactions.fail
+        self._is_plain = self._coder is None and self._transactions is None
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -111,48 +112,76 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
+        delivery = self.post(topic, value, key, headers, partition, timestamp_ms)
+        if delivery is None:
+            delivery = await self._send_slowly(topic, value, key, headers, partition, timestamp_ms)
+        if self.intake.has_news:
+            await self.tell_sender(topic)
+        return delivery
+
+    def post(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        headers: Headers | Mapping[str, bytes | None],
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> Delivery | None:
+        """The way of most records, without a wait; None if there is something to wait for or to complain about."""
+        if not self._is_plain or self._is_closed:
+            return None
+        if headers and isinstance(headers, Mapping):  # asking costs something, and most records have none
+            headers = tuple(headers.items())
+        return self.intake.quick(topic, key, value, headers, partition, timestamp_ms)  # type: ignore[arg-type]
+
+    async def _send_slowly(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        headers: Headers | Mapping[str, bytes | None],
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> Delivery:
         if self._is_closed:
             raise ProducerClosed("the producer is closed")
         if self._transactions is not None:
             self._transactions.check_open()
-        pairs = cast("Headers", headers)
-        if headers and isinstance(headers, Mapping):  # asking costs something, and most records have none
-            pairs = tuple(headers.items())
+        pairs = tuple(headers.items()) if isinstance(headers, Mapping) else headers
         raw_key, raw_value = cast("tuple[bytes | None, bytes | None]", (key, value))
         if self._coder is not None:
             raw_key, raw_value = await self._coder.encode(topic, key, value)
-        intake = self._intake
-        delivery = intake.quick(topic, raw_key, raw_value, pairs, partition, timestamp_ms)
-        while delivery is None:
-            await intake.wait(topic, size_of(raw_key, raw_value, pairs), self._started().wait_for_change)
+        intake = self.intake
+        while True:
             delivery = intake.quick(topic, raw_key, raw_value, pairs, partition, timestamp_ms)
-        if intake.has_news:
-            await self._tell_sender(topic)
-        return delivery
+            if delivery is not None:
+                return delivery
+            await intake.wait(topic, size_of(raw_key, raw_value, pairs), self._started().wait_for_change)
 
-    async def _tell_sender(self, topic: str) -> None:
-        self._intake.has_news = False
+    async def tell_sender(self, topic: str) -> None:
+        """A batch was opened: the sender looks, and the caller, who may be in a tight loop, lets it."""
+        self.intake.has_news = False
         self._started().wake()
         if self.cluster.known_topic(topic) is None:
             self.cluster.invalidate()  # it has aged: the next record asks
-        await asyncio.sleep(0)  # a caller in a tight loop lets the sender work once for every batch
+        await asyncio.sleep(0)
 
     async def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
         """Send pairs of key and value, wait until all are acknowledged, and say where each went."""
         pairs = list(records)
         runs: list[tuple[Batch, int, int]] = []
-        is_plain = self._coder is None and self._transactions is None
         index = 0
         while index < len(pairs):
             run = None
-            if is_plain and not self._is_closed:
-                run = self._intake.quick_run(topic, cast("list[tuple[bytes | None, bytes | None]]", pairs), index)
+            if self._is_plain and not self._is_closed:
+                run = self.intake.quick_run(topic, cast("list[tuple[bytes | None, bytes | None]]", pairs), index)
             if run is None:
                 key, value = pairs[index]
                 batch, first = (await self.send_soon(topic, value, key=key)).place
                 run = batch, first, 1
-            elif self._intake.has_news:
-                await self._tell_sender(topic)
+            elif self.intake.has_news:
+                await self.tell_sender(topic)
             runs.append(run)
             index += run[2]
         for batch in dict.fromkeys(batch for batch, _, _ in runs):
@@ -199,11 +228,11 @@ class Producer(Generic[K, V]):
                 self._transactions.check_open()
             content = ArrowRows(piece, self._clock.wall_ms())
             if not self._accumulator.has_room(content.size_bytes):
-                await self._intake.wait(topic.name, content.size_bytes, self._started().wait_for_change)
+                await self.intake.wait(topic.name, content.size_bytes, self._started().wait_for_change)
             if partition is None:
-                chosen = self._intake.choose(topic, content.size_bytes)
+                chosen = self.intake.choose(topic, content.size_bytes)
             else:
-                chosen = self._intake.place(topic, None, partition)
+                chosen = self.intake.place(topic, None, partition)
             place = TopicPartition(topic.name, chosen)
             sent.append(self._accumulator.append_whole(place, content, now=asyncio.get_running_loop().time()))
             self._started().wake()
