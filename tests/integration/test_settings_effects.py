@@ -383,3 +383,16 @@ def test_message_timestamp_after_max_ms(talk: Talk, name: str, shared_broker: Br
     assert talk.produce(name, bytes(batch(b"x", timestamp=ahead_ms))).error_code == errors.INVALID_TIMESTAMP.code
     talk.create(f"{name}-wide", message_timestamp_after_max_ms="10800000")
     assert talk.produce(f"{name}-wide", bytes(batch(b"x", timestamp=ahead_ms))).error_code == 0
+
+
+def test_segment_jitter_ms(tmp_path: Path) -> None:
+    """Without it, 60 seconds of records are six segments; with it, some segments end sooner."""
+    with running(tmp_path) as (broker, talk):
+        begin_ms = broker.node.world.clock.wall_ms() - 100_000
+        for name, jitter_ms in (("even", "0"), ("jittered", "9000")):
+            talk.create(name, segment_ms="10000", segment_jitter_ms=jitter_ms)
+            for second in range(60):
+                talk.produce(name, bytes(batch(b"x", timestamp=begin_ms + second * 1000)))
+        even, jittered = (len(list((tmp_path / f"{name}-0").glob("*.log"))) for name in ("even", "jittered"))
+        assert even == 6
+        assert jittered > even

@@ -21,7 +21,7 @@ from barnabas.storage.settings import TOPIC_SETTINGS
 ROOT = Path(__file__).parents[2]
 _LIST = tomllib.loads((ROOT / "tests" / "settings.toml").read_text())
 PENDING: list[str] = _LIST.pop("pending", [])  # being built; the list may only shrink
-PENDING_MAX = 60
+PENDING_MAX = 17
 SHOWN: dict[str, dict[str, str]] = _LIST
 DEFAULTS_OF_TOPICS = {name for setting in TOPIC_SETTINGS for name in setting.synonyms}
 INHERITED = ("tests/unit/broker/test_topic_defaults.py", "test_a_default_of_the_broker_is_the_value_of_its_topics")
@@ -68,8 +68,10 @@ def test_the_test_that_is_named_is_there_and_speaks_of_the_setting(table: str, n
 
 
 def speaks_of(text: str, setting: Setting) -> bool:
-    """By its name, or by the attribute that holds its value."""
-    return any(re.search(rf"\b{re.escape(word)}\b", text) for word in (setting.name, setting.attribute))
+    """By its name, by its end after a prefix that others share, or by the attribute that holds its value."""
+    parts = setting.name.split(".")
+    ends = [".".join(parts[first:]) for first in range(max(1, len(parts) - 1))]
+    return any(re.search(rf"\b{re.escape(word)}\b", text) for word in (*ends, setting.attribute))
 
 
 def test_defaults_of_topics_are_shown_to_reach_them() -> None:
