@@ -12,12 +12,16 @@ import barnabas.spark
 from barnabas.spark.runner import reason_of
 
 LOOK_SECONDS = 0.2
+CONFIG = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 def main() -> None:
     servers, source, target, checkpoint = sys.argv[1:5]
     master = sys.argv[5] if len(sys.argv) > 5 else "local[2]"
-    spark = barnabas.spark.session("copying", master=master, config={"spark.driver.memory": "512m"}, fast_start=False)
+    spark = barnabas.spark.session("copying", master=master, config=CONFIG)
     told = {"kafka.bootstrap.servers": servers}
     print("SESSION", flush=True)
     while True:
