@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -30,11 +31,11 @@ OAUTH = "sasl.oauthbearer."
 SASL = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": "OAUTHBEARER",
-    f"{OAUTH}expected.issuer": ISSUER,
-    f"{OAUTH}expected.audience": AUDIENCE,
+    "sasl.oauthbearer.expected.issuer": ISSUER,
+    "sasl.oauthbearer.expected.audience": AUDIENCE,
 }
 FILE = "barnabas.sasl.oauthbearer.jwks.file"
-URL = f"{OAUTH}jwks.endpoint.url"
+URL = "sasl.oauthbearer.jwks.endpoint.url"
 
 
 @pytest.fixture(scope="module")
@@ -366,3 +367,60 @@ def test_cve_2025_27817_the_address_of_the_keys_cannot_be_set_from_afar(shared_b
         )
         (row,) = talk.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses
         assert row.error_code != 0
+
+
+def test_a_broker_says_which_claims_count_and_how_wrong_a_clock_may_be(issuer: Issuer, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(issuer.key_set)
+    settings = {
+        **SASL,
+        FILE: str(path),
+        "sasl.oauthbearer.sub.claim.name": "email",
+        "sasl.oauthbearer.scope.claim.name": "scp",
+        "sasl.oauthbearer.clock.skew.seconds": "600",
+    }
+    with Broker(settings=settings) as running:
+        for claims, is_good in (
+            ({"email": "a@test"}, True),
+            ({}, False),
+            ({"email": "a@test", "scp": 7}, False),
+            ({"email": "a@test", "scope": 7}, True),
+            ({"email": "a@test", "exp": time.time() - 500}, True),
+            ({"email": "a@test", "exp": time.time() - 700}, False),
+            ({"email": "a@test", "nbf": time.time() + 500}, True),
+        ):
+            with Talk(running.bootstrap_servers) as talk:
+                answer = sign_in(talk, issuer.token(**claims))
+                assert (bytes(answer.auth_bytes) == b"") is is_good, claims
+
+
+def test_an_issuer_that_is_away_is_asked_again_after_longer_and_longer_waits() -> None:
+    issuer = Issuer()
+    with KeyServer(issuer) as server:
+        settings = {
+            **SASL,
+            URL: server.url,
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000000",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "1000000",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "2000000",
+        }
+        with Broker(settings=settings) as running:
+
+            def advance(duration: str, asked: int) -> None:
+                running.clock.advance(duration)
+                deadline = time.monotonic() + 10
+                while server.asked < asked and time.monotonic() < deadline:
+                    running.run(asyncio.sleep(0.01))
+                running.run(asyncio.sleep(0.05))
+                assert server.asked == asked
+
+            server.status = 500
+            advance("60001s", 2)
+            advance("500s", 2)
+            advance("600s", 3)
+            advance("1100s", 3)
+            advance("1000s", 4)
+            advance("1500s", 4)
+            server.status = 200
+            advance("600s", 5)
+            advance("10000s", 5)

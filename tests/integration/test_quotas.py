@@ -221,3 +221,22 @@ def test_librdkafka_sees_that_it_is_throttled(broker: Broker, other: Talk, name:
         producer.poll(0.1)
     assert seen
     assert max(seen) > 0
+
+
+def test_a_longer_window_lets_more_come_at_once(name: str) -> None:
+    settings = {"quota.window.num": "3", "quota.window.size.seconds": "50"}
+    with Broker(settings=settings) as running, Talk(running.bootstrap_servers) as talk:
+        talk.create(name)
+        set_quota(talk, {"user": None}, "producer_byte_rate", 1000)
+        assert talk.ask(produce_request(name, batch(b"x" * 90_000)), 12).throttle_time_ms == 0
+        assert talk.ask(produce_request(name, batch(b"x" * 20_000)), 12).throttle_time_ms > 0
+
+
+def test_a_longer_window_lets_more_topics_be_made_at_once() -> None:
+    settings = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "30"}
+    with Broker(settings=settings) as running, Talk(running.bootstrap_servers) as talk:
+        set_quota(talk, {"user": None}, "controller_mutation_rate", 1)
+        first = talk.ask(CreateTopicsRequest(topics=[creatable("a", partitions=60), creatable("b")]))
+        assert [row.error_code for row in first.topics] == [0, 0]
+        last = talk.ask(CreateTopicsRequest(topics=[creatable("c")]))
+        assert last.topics[0].error_code == errors.THROTTLING_QUOTA_EXCEEDED.code
