@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from barnabas.broker.cleaner_metrics import of_cleaner
 from barnabas.broker.group_metrics import of_groups
 from barnabas.broker.process_metrics import of_process
 from barnabas.broker.services import Services
@@ -36,6 +37,7 @@ def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
     metrics.add(lambda: of_requests(broker))
     metrics.add(lambda: of_guests(broker))
     metrics.add(lambda: of_process(broker))
+    metrics.add(lambda: of_cleaner(broker))
     metrics.add(
         lambda: (
             Family(name, doc, (Sample(*sample) for sample in samples))

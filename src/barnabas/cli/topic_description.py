@@ -25,6 +25,7 @@ class PartitionDescription(TypedDict):
     offline_replicas: list[int]
     log_start_offset: int | None  # None while nobody leads
     high_watermark: int | None
+    cleaner: str | None  # what the leader's cleaner does with it; None if the broker does not say
 
 
 class ConfigDescription(TypedDict):
@@ -49,6 +50,7 @@ async def describe(admin: Admin, topic: TopicMetadata, all_configs: bool) -> Des
     configs = (await admin.describe_configs([resource]))[resource]
     if isinstance(configs, ApiError):
         raise configs
+    cleaners = await _cleaners(admin, topic)
     partitions: list[PartitionDescription] = []
     for part in topic.partitions:
         place = TopicPartition(topic.name, part.partition)
@@ -62,6 +64,7 @@ async def describe(admin: Admin, topic: TopicMetadata, all_configs: bool) -> Des
                 "offline_replicas": list(part.offline_replicas),
                 "log_start_offset": first[place].offset if place in first else None,
                 "high_watermark": last[place].offset if place in last else None,
+                "cleaner": cleaners.get(place),
             }
         )
     return {
@@ -75,6 +78,23 @@ async def describe(admin: Admin, topic: TopicMetadata, all_configs: bool) -> Des
             if all_configs or entry.source is ConfigSource.TOPIC
         ],
     }
+
+
+async def _cleaners(admin: Admin, topic: TopicMetadata) -> dict[TopicPartition, str]:
+    """How each partition stands with the cleaner of its leader, as far as the brokers say."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for part in topic.partitions:
+        if part.leader >= 0:
+            by_leader.setdefault(part.leader, []).append(TopicPartition(topic.name, part.partition))
+    found = {}
+    for leader, places in sorted(by_leader.items()):
+        try:
+            directories = await admin.describe_log_dirs(leader, places)
+        except ApiError:
+            continue  # not allowed to see disks: the rest of the description is
+        for directory in directories:
+            found.update({place: row.cleaner for place, row in directory.replicas.items() if row.cleaner})
+    return found
 
 
 def print_description(topic: Description) -> None:
@@ -94,7 +114,15 @@ def print_description(topic: Description) -> None:
         for part in topic["partitions"]
     ]
     print_table(columns, rows, right=("PARTITION", "LEADER", "EPOCH", "LOG-START", "HIGH-WATERMARK"))
+    cleaned = [(part["partition"], part["cleaner"]) for part in topic["partitions"] if _is_cleaned(part["cleaner"])]
+    if cleaned:
+        print()
+        print_table(("PARTITION", "CLEANER"), cleaned, right=("PARTITION",))
     if topic["configs"]:
         print()
         settings = [(entry["name"], entry["value"], entry["source"]) for entry in topic["configs"]]
         print_table(("SETTING", "VALUE", "SOURCE"), settings)
+
+
+def _is_cleaned(sentence: str | None) -> bool:
+    return sentence is not None and not sentence.startswith("not compacted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
@@ -26,6 +27,7 @@ class ReplicaOnDisk(NamedTuple):
     size_bytes: int
     offset_lag: int
     is_future: bool
+    cleaner: str | None = None  # how it stands with the cleaner, if the broker says so
 
 
 class LogDirectory(NamedTuple):
@@ -51,9 +53,16 @@ class BrokerAdmin(AdminDoor):
         fenced = frozenset(entry.broker_id for entry in answer.brokers if entry.is_fenced)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, fenced)
 
-    async def describe_log_dirs(self, broker: int) -> tuple[LogDirectory, ...]:
-        """Every directory of a broker with the replicas that it holds."""
-        answer = await self._broker(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    async def describe_log_dirs(
+        self, broker: int, partitions: Iterable[TopicPartition] | None = None
+    ) -> tuple[LogDirectory, ...]:
+        """Every directory of a broker with the replicas that it holds, or with these of them."""
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions or ():
+            topics.setdefault(topic, []).append(index)
+        asked = DescribeLogDirsRequest.DescribableLogDirTopic
+        rows = None if partitions is None else [asked(topic=name, partitions=each) for name, each in topics.items()]
+        answer = await self._broker(broker, DescribeLogDirsRequest(topics=rows), DescribeLogDirsResponse)
         error = problem(answer.error_code, None, about=f"broker {broker}")
         if error is not None:
             raise error
@@ -65,7 +74,7 @@ class BrokerAdmin(AdminDoor):
                 result.usable_bytes,
                 {
                     TopicPartition(topic.name, part.partition_index): ReplicaOnDisk(
-                        part.partition_size, part.offset_lag, part.is_future_key
+                        part.partition_size, part.offset_lag, part.is_future_key, part.cleaner
                     )
                     for topic in result.topics
                     for part in topic.partitions

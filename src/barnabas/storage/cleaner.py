@@ -8,14 +8,14 @@ one cleaner.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import TopicPartition
 from barnabas.observe.log import logger
 from barnabas.storage.cleaner_settings import CleanerSettings
-from barnabas.storage.cleaner_status import CleanerStatus, Round
+from barnabas.storage.cleaner_status import CleanerStatus, CleanerTotals, Round
 from barnabas.storage.cleaning import Cleaning, CleaningAborted, Uncleanable
 from barnabas.storage.compaction import Cleanable, LogFacts, cleanable, dirtiest, is_due
 from barnabas.storage.index import CorruptIndex
@@ -45,7 +45,7 @@ class Cleaner:
         self._failed: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         self._last: dict[TopicPartition, Round] = {}
         self.under_way: Round | None = None
-        self.rounds_count = 0
+        self.totals = CleanerTotals()
 
     # --- its life -------------------------------------------------------------------------------------------------
 
@@ -125,6 +125,15 @@ class Cleaner:
             return None
         return failed[1] if failed is not None else None
 
+    @property
+    def rounds_count(self) -> int:
+        return self.totals.rounds
+
+    @property
+    def failed(self) -> Mapping[TopicPartition, str]:
+        """The logs that are not cleaned any more, and why."""
+        return {partition: reason for partition, (_, reason) in self._failed.items()}
+
     def status(self, partition: TopicPartition) -> CleanerStatus | None:
         """How a log stands with the cleaner; None if there is no such log."""
         target = self._store.get(partition)
@@ -177,7 +186,7 @@ class Cleaner:
             self.under_way = None
         round_.ended_ms, round_.step = clock.wall_ms(), "is done"
         self._last[target.partition] = round_
-        self.rounds_count += 1
+        self.totals.add(round_)
         return True
 
     def _give_up(self, target: PartitionLog, error: Exception) -> None:

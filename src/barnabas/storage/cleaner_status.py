@@ -30,6 +30,25 @@ class Round:
     batches_kept: int = 0
 
 
+@dataclass(slots=True)
+class CleanerTotals:
+    """All rounds since the start."""
+
+    rounds: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    milliseconds: int = 0
+    longest_ms: int = 0
+
+    def add(self, done: Round) -> None:
+        duration_ms = done.ended_ms - done.started_ms
+        self.rounds += 1
+        self.read_bytes += done.read_bytes
+        self.written_bytes += done.written_bytes
+        self.milliseconds += duration_ms
+        self.longest_ms = max(self.longest_ms, duration_ms)
+
+
 class CleanerStatus(NamedTuple):
     """How one log stands with the cleaner."""
 
@@ -38,3 +57,15 @@ class CleanerStatus(NamedTuple):
     cleanable: Cleanable | None
     under_way: Round | None
     last: Round | None
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a line, for people."""
+        parts = [f"{self.state}: {self.reason}"]
+        if self.last is not None:
+            seconds = (self.last.ended_ms - self.last.started_ms) / 1000
+            parts.append(
+                f"last round up to offset {self.last.end_offset}: {self.last.read_bytes} bytes read, "
+                f"{self.last.written_bytes} written, {seconds:.1f} s"
+            )
+        return "; ".join(parts)

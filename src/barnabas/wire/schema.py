@@ -19,6 +19,10 @@ SHARED_DEFAULT: Final = object()  # stands for the default instance of a struct,
 T = TypeVar("T")
 
 
+# Tagged fields from this number on are not Kafka's: its clients skip what they do not know (KIP-482).
+TAGS_OF_OURS: Final = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """A value of fixed width, with its letter in the language of ``struct``."""

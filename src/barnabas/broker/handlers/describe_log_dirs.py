@@ -1,7 +1,8 @@
 """DescribeLogDirs: the directories of this broker, how full they are and what lies in them.
 
 Versions: 1–5.
-Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it.
+Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Whoever
+names partitions is also told, in a tagged field, what the cleaner does with them and why it does not.
 Differs from Kafka: there are no future replicas and no cordoned directories.
 """
 
@@ -38,7 +39,10 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
             if log.directory.rpartition("/")[0] != directory or not (wanted is None or tuple(key) in wanted):
                 continue
             topic = topics.setdefault(key.topic, DescribeLogDirsResponse.DescribeLogDirsTopic(name=key.topic))
-            topic.partitions.append(_partition(log))
+            row = _partition(log)
+            if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
+                row.cleaner = status.sentence
+            topic.partitions.append(row)
         result.topics = list(topics.values())
     return response
 

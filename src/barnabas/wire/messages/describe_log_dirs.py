@@ -1,12 +1,14 @@
 """DescribeLogDirs: tools ask a broker for its log directories and the replicas in them.
 
-Version 4 adds the size of the volume, version 5 whether a directory is cordoned.
+Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds, in a tagged field that
+other clients skip, how a log stands with the cleaner.
 """
 
 from __future__ import annotations
 
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message, array, boolean, int16, int32, int64, string
+from barnabas.wire.schema import TAGS_OF_OURS
 
 
 class DescribeLogDirsRequest(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
@@ -35,6 +37,9 @@ class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=ra
         partition_size: int = int64()
         offset_lag: int = int64()
         is_future_key: bool = boolean()
+        cleaner: str | None = string(
+            since=2, nullable=True, default=None, ignorable=True, tag=TAGS_OF_OURS, tagged_since=2
+        )
 
     throttle_time_ms: int = int32()
     error_code: int = int16(since=3, ignorable=True)
