@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 from talk import Talk, creatable
 
 from barnabas.broker.authorized_operations import OPERATIONS
@@ -97,3 +106,25 @@ def test_with_an_authorizer_only_what_is_allowed() -> None:
             Operation.DESCRIBE,
         }
         assert operations(answer.cluster_authorized_operations) == {Operation.ALTER, Operation.DESCRIBE}
+
+
+def test_librdkafka_is_told_what_it_may_do_and_sets_what_it_sets_on_kafka(shared_broker: Broker, name: str) -> None:
+    """What its own test 0081 asks of a cluster without rules, and of a broker's settings."""
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers, "log_level": 2})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
+    cluster = admin.describe_cluster(include_authorized_operations=True).result(20)
+    assert {AclOperation.CREATE, AclOperation.ALTER, AclOperation.DESCRIBE} <= set(cluster.authorized_operations)
+    topics = admin.describe_topics(TopicCollection([name]), include_authorized_operations=True)
+    found = set(topics[name].result(20).authorized_operations)
+    assert {each.name for each in found} == {each.name for each in OPERATIONS[ResourceType.TOPIC]}
+    assert admin.describe_topics(TopicCollection([name]))[name].result(20).authorized_operations is None
+    entry = ConfigEntry(
+        "sasl.kerberos.min.time.before.relogin",
+        "58000",
+        incremental_operation=AlterConfigOpType.SET,
+    )
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    wanted = ConfigResource(ConfigResource.Type.BROKER, "1")
+    described = admin.describe_configs([wanted])[wanted].result(20)
+    assert described[entry.name].value == "58000"
