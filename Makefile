@@ -36,6 +36,7 @@ test-fast: $(STAMP) ## all but the slow ones
 
 docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py
+	$(BIN)/python tools/client_reference.py
 
 demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
 	@$(BIN)/python -m tools.demo
