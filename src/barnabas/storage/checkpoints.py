@@ -33,6 +33,9 @@ def encode_lines(lines: Iterable[str]) -> bytes:
 
 def decode_lines(content: bytes, *, columns: int) -> list[list[str]]:
     """The entries, each split into its columns."""
+    if not content.endswith(b"\n"):
+        # A file that was torn in its last number would otherwise tell of another one.
+        raise CorruptCheckpoint("the last line has no end")
     try:
         lines = content.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])

@@ -149,3 +149,16 @@ def test_records_that_are_lost_between_two_segments_are_no_gap_of_compaction(
     machine.overwrite(lost, b"")
     machine.reopen(cleaned_offset=4)
     assert machine.log.end_offset == int(lost[:20])
+
+
+def test_a_torn_file_of_epochs_is_not_believed(machine: Machine) -> None:
+    """The last offset in it lacks its last digits, and would speak against sound batches."""
+    for number in range(60):
+        machine.append(b"%d" % number, leader_epoch=1 if number < 53 else 2)
+    content = machine.content("leader-epoch-checkpoint")
+    assert content == b"0\n2\n1 0\n2 53\n"
+    for size in range(len(content)):
+        machine.overwrite("leader-epoch-checkpoint", content[:size])
+        machine.reopen()
+        assert machine.log.end_offset == 60
+        assert machine.log.epochs.entries() == [(1, 0), (2, 53)]
