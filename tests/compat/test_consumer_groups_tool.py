@@ -17,7 +17,7 @@ import pytest
 from bench.peers import KafkaPeer
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from kafka_tools import run_tool
+from kafka_tools import PatientTool
 
 from barnabas.testing import Broker
 
@@ -135,9 +135,9 @@ class Site:
             seen += message is not None and message.error() is None
         member.commit(asynchronous=False)
 
-    def says(self, line: str) -> list[str]:
+    def says(self, tool: PatientTool, line: str) -> list[str]:
         words = [str(self._csv) if word == "{csv}" else word for word in line.split()]
-        code, text = run_tool(COMMAND, "--bootstrap-server", self._bootstrap, "--timeout", "20000", *words)
+        code, text = tool.run("--bootstrap-server", self._bootstrap, "--timeout", "20000", *words)
         return [f"exit {code}", *settled(text, self._bootstrap)]
 
 
@@ -169,9 +169,10 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Site
 def test_the_tool_prints_what_it_prints_on_kafka(sites: tuple[Site, Site]) -> None:
     kafka, barnabas = sites
     differences = []
-    for line in STORY:
-        expected, found = kafka.says(line), barnabas.says(line)
-        print(line, *expected, sep="\n    ")
-        if found != expected:
-            differences.append("\n    ".join([line, *expected, "but", *found]))
+    with PatientTool(COMMAND) as tool:
+        for line in STORY:
+            expected, found = kafka.says(tool, line), barnabas.says(tool, line)
+            print(line, *expected, sep="\n    ")
+            if found != expected:
+                differences.append("\n    ".join([line, *expected, "but", *found]))
     assert not differences, "\n".join(differences)
