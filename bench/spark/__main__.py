@@ -23,6 +23,7 @@ ROWS = {"100 B": 2_000_000, "1 KB": 400_000}
 SIZES = {"100 B": 100, "1 KB": 1024}
 CHUNK_ROWS = 50_000
 PARTITIONS = 2
+QUIET = {"barnabas.log.level": "ERROR"}
 
 
 def fill(servers: str, rows: dict[str, int]) -> None:
@@ -72,7 +73,10 @@ def main() -> int:
     print(f"{describe()}; PySpark {pyspark.__version__}, its Kafka connector {versions()}", flush=True)
     found: dict[str, dict[str, float]] = defaultdict(dict)
     units: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker") as broker:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        BrokerProcess(Path(directory) / "broker", settings=QUIET) as broker,
+    ):
         fill(broker.bootstrap_servers, rows)
         for _ in range(options.turns):
             for side in options.sides.split(","):
@@ -81,16 +85,20 @@ def main() -> int:
                     units[name] = unit
                     better = max if unit == "rows/s" else min
                     found[name][side] = better(value, found[name].get(side, value))
-                    print(f"  {side:9} {name:36} {value:>12,.0f} {unit}", flush=True)
-    print(f"\n{'':38}{'kafka':>12}{'barnabas':>12}  {'':8}factor")
+                    print(f"  {side:9} {name:52} {_number(value):>12} {unit}", flush=True)
+    print(f"\n{'':54}{'kafka':>12}{'barnabas':>12}  {'':8}factor")
     for name, sides in found.items():
         kafka, ours = sides.get("kafka"), sides.get("barnabas")
         if kafka is None and "," in name:
-            kafka = found[name.split(",")[0]].get("kafka")
+            kafka = found[name.replace(", at least once", "")].get("kafka")
         factor = "" if not kafka or not ours else f"{ours / kafka if units[name] == 'rows/s' else kafka / ours:.2f}"
-        cells = "".join(f"{'-' if value is None else f'{value:,.0f}':>12}" for value in (kafka, ours))
-        print(f"{name:38}{cells}  {units[name]:8}{factor}")
+        cells = "".join(f"{'-' if value is None else _number(value):>12}" for value in (kafka, ours))
+        print(f"{name:54}{cells}  {units[name]:8}{factor}")
     return 0
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 if __name__ == "__main__":

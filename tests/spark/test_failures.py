@@ -77,7 +77,7 @@ class Copier:
 
 class Stage:
     def __init__(self, directory: Path) -> None:
-        self.broker = BrokerProcess(directory / "broker")
+        self.broker = BrokerProcess(directory / "broker", settings={"barnabas.log.level": "ERROR"})
         self.broker.start()
         self.servers = self.broker.bootstrap_servers
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
