@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 SCRATCH_BYTES: Final = 64 * 1024
-FIRST_FRAME_BYTES: Final = 1024 * 1024  # what a large frame gets before its bytes prove that it is larger
+FIRST_FRAME_BYTES: Final = 1024 * 1024  # what a large frame gets of what is free, before its bytes prove anything
+FRESH_FRAME_BYTES: Final = 2 * SCRATCH_BYTES  # what it gets if nothing is: thousands of strangers may claim large ones
 POOLED_FRAMES_MAX: Final = 16
 POOLED_FRAME_BYTES_MAX: Final = 2 * 1024 * 1024  # larger buffers are rare; they are given back to the system
 
@@ -23,20 +24,23 @@ class FramePool:
         self._free: list[bytearray] = []
 
     def take(self, size_bytes: int) -> bytearray:
-        """A buffer of at least ``size_bytes``, or of FIRST_FRAME_BYTES if that is less: see ``grown``."""
+        """A buffer to begin with, not always as large as the frame: see ``grown``."""
         wanted = min(size_bytes, FIRST_FRAME_BYTES)
         for index, buffer in enumerate(self._free):
             if len(buffer) >= wanted:
                 return self._free.pop(index)
-        return bytearray(FIRST_FRAME_BYTES)
+        return bytearray(FRESH_FRAME_BYTES)
 
     def grown(self, buffer: bytearray, *, size_bytes: int) -> bytearray:
         """A larger buffer that starts with the bytes of this one: doubled, but never beyond the frame's size."""
         larger = bytearray(min(size_bytes, 2 * len(buffer)))
         larger[: len(buffer)] = buffer
-        self.give(buffer)
+        if len(buffer) >= FIRST_FRAME_BYTES:
+            self.give(buffer)
         return larger
 
     def give(self, buffer: bytearray) -> None:
+        """Back from a frame that has come whole."""
         if len(buffer) <= POOLED_FRAME_BYTES_MAX and len(self._free) < POOLED_FRAMES_MAX:
-            self._free.append(buffer)
+            # The next one shall find one that is large enough, though this frame began with little.
+            self._free.append(buffer if len(buffer) >= FIRST_FRAME_BYTES else bytearray(FIRST_FRAME_BYTES))

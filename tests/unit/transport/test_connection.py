@@ -12,7 +12,7 @@ import pytest
 from barnabas.model.errors import Malformed
 from barnabas.testing.loop import simulate
 from barnabas.testing.world import simulated_world
-from barnabas.transport.buffers import FIRST_FRAME_BYTES, SCRATCH_BYTES, FramePool
+from barnabas.transport.buffers import FIRST_FRAME_BYTES, FRESH_FRAME_BYTES, SCRATCH_BYTES, FramePool
 from barnabas.transport.connection import ANSWERS_WAITING_MAX, Answer, Connection
 from barnabas.transport.listener import Limits, Listener
 from barnabas.world.disk import FileSlice
@@ -193,7 +193,18 @@ def test_a_frame_with_a_bad_length_closes_the_connection_and_no_other(garbage: b
 def test_a_frame_that_never_comes_costs_what_was_sent() -> None:
     pool = FramePool()
     buffer = pool.take(100 * 1024 * 1024)
-    assert len(buffer) == FIRST_FRAME_BYTES
+    assert len(buffer) == FRESH_FRAME_BYTES
+
+
+def test_a_frame_that_came_whole_leaves_a_large_buffer_to_the_next() -> None:
+    pool = FramePool()
+    buffer = pool.take(FIRST_FRAME_BYTES)
+    while len(buffer) < FIRST_FRAME_BYTES:
+        buffer = pool.grown(buffer, size_bytes=FIRST_FRAME_BYTES)
+    pool.give(buffer)
+    assert pool.take(FIRST_FRAME_BYTES) is buffer
+    pool.give(pool.take(3 * SCRATCH_BYTES))
+    assert len(pool.take(100 * FIRST_FRAME_BYTES)) == FIRST_FRAME_BYTES
 
 
 def test_a_request_that_cannot_be_understood_closes_the_connection() -> None:
