@@ -10,6 +10,7 @@ import asyncio
 from typing import Final, Protocol, cast
 
 from barnabas.model.errors import BarnabasError, WireError, error_of
+from barnabas.model.ids import TopicPartition
 from barnabas.observe.log import logger
 from barnabas.replication import following
 from barnabas.replication.follower import (
@@ -106,6 +107,7 @@ class Fetcher:
         self._is_fetching = False
         self._is_hurrying = False
         self._hurried: tuple[InFlight, asyncio.Task[Message]] | None = None
+        self._refused: dict[str, list[TopicPartition]] = {}  # by error, of the answer that is being taken
 
     # --- what to fetch --------------------------------------------------------------------------------------------
 
@@ -290,6 +292,10 @@ class Fetcher:
                 if taken >= following.SLICE_BYTES:
                     taken = 0
                     await asyncio.sleep(0)
+        for name, partitions in self._refused.items():
+            # One line for all: after an election there may be thousands.
+            log.info("not fetched", leader=self.leader_id, error=name, count=len(partitions), partition=partitions[0])
+        self._refused.clear()
         unsynced = [state for state in states if state.is_unsynced]
         if unsynced:
             # Before the next fetch names the new end: the leader takes what is fetched past for safe.
@@ -322,10 +328,10 @@ class Fetcher:
                 if state.asked(0) == before:
                     self._pause(state)  # to ask the very same again at once would be a loop without end
             case Pause(error):
-                log.info("partition is not fetched", partition=partition.id, leader=self.leader_id, error=error.name)
+                self._refused.setdefault(error.name, []).append(partition.id)
                 self._pause(state)
             case Park(error):
-                log.info("partition waits for metadata", partition=partition.id, error=error.name)
+                self._refused.setdefault(error.name, []).append(partition.id)
                 state.is_parked = True
         return 0
 

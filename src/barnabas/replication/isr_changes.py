@@ -92,26 +92,33 @@ class IsrChanges:
             log.warning("ISR changes are refused", error=errors.error_of(response.error_code).name)
             return wanted
         left = dict(wanted)
+        outcomes: dict[str, list[str]] = {}
         for topic in response.topics:
             for row in topic.partitions:
                 key = (topic.topic_id, row.partition_index)
                 entry = wanted.get(key)
-                if entry is not None and not self._settle(*entry, row):
-                    del left[key]
+                if entry is not None:
+                    is_again, outcome = self._settle(*entry, row)
+                    outcomes.setdefault(outcome, []).append(f"{entry[0].id}={list(entry[1].isr)}")
+                    if not is_again:
+                        del left[key]
+        for outcome, changes in outcomes.items():
+            # One line for all: a broker that comes back joins thousands at once.
+            log.info("ISR changes", outcome=outcome, count=len(changes), first=changes[0])
         return left
 
-    def _settle(self, partition: Partition, proposal: Proposal, row: AlterPartitionResponse.PartitionData) -> bool:
-        """Whether the partition has to ask the same again."""
+    def _settle(
+        self, partition: Partition, proposal: Proposal, row: AlterPartitionResponse.PartitionData
+    ) -> tuple[bool, str]:
+        """Whether the partition has to ask the same again, and what became of it in a word."""
         if row.error_code:
             error = errors.error_of(row.error_code)
             self.failed_count += 1
-            is_again = partition.refused(proposal, error)
-            log.warning("ISR change is refused", partition=partition.id, error=error.name, isr=list(proposal.isr))
-            return is_again
+            return partition.refused(proposal, error), error.name
         if partition.answered(proposal, Answer(row.leader_epoch, row.partition_epoch, tuple(row.isr))):
             self.counts[proposal.change] += 1
-            log.info("ISR has changed", partition=partition.id, change=proposal.change.value, isr=list(row.isr))
-        return False
+            return False, proposal.change.value
+        return False, "overtaken"
 
     def _request(self, entries: dict[Key, tuple[Partition, Proposal]]) -> AlterPartitionRequest:
         topics: dict[Uuid, AlterPartitionRequest.TopicData] = {}
