@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.client.errors import Garbled, TimedOut
 from barnabas.client.settings import Settings
-from barnabas.model.errors import BarnabasError, Malformed
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError, Malformed
 from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.transport.versions import NO_LIMIT, ApiRanges, Shaped, agree
-from barnabas.wire.message import Message
+from barnabas.wire.message import Message, Unencodable
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -91,9 +92,14 @@ class Connection:
         except Malformed as error:
             self.drop()
             raise Garbled(f"{self.host}:{self.port}: {error}") from error
+        except Unencodable as error:
+            # What was asked for has no words in the version that the broker speaks.
+            raise ApiError(
+                errors.UNSUPPORTED_VERSION, f"{_name(message)} to {self.host}:{self.port}: {error}"
+            ) from error
         except TimeoutError:
             self.drop()
-            name = (message.request if isinstance(message, Shaped) else type(message)).__name__
+            name = _name(message)
             raise TimedOut(f"{self.host}:{self.port} did not answer {name} within {timeout_ms} ms") from None
         assert isinstance(answer, response)
         self.heed_throttle(getattr(answer, "throttle_time_ms", 0), now=loop.time())
@@ -169,6 +175,10 @@ class Connection:
         finally:
             if channel is not None and channel is not self._channel:
                 channel.close()
+
+
+def _name(message: Message | Shaped) -> str:
+    return (message.request if isinstance(message, Shaped) else type(message)).__name__
 
 
 # Most commands talk to a broker on the same machine: what signing in needs is imported by those who do.
