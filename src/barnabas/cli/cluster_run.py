@@ -21,6 +21,7 @@ from typing import Final
 from barnabas.broker.local_cluster import BROKERS_MAX, CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.cli.config_file import properties
 from barnabas.cli.failure import Failure
+from barnabas.cli.running import supervised
 from barnabas.cli.up import assignments
 
 PORT_DEFAULT: Final = 9092
@@ -47,7 +48,8 @@ def up_cluster(
         home = Path(temporary or data_dir or "barnabas-data").absolute()
         address = host or "127.0.0.1"
         configs = _configs(home, brokers=brokers, host=address, port=port, overrides=assignments(overrides))
-        return asyncio.run(_Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral).run())
+        with supervised(home):
+            return asyncio.run(_Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral).run())
     finally:
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)

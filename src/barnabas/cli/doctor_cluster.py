@@ -20,8 +20,7 @@ GROWTH_BYTES_MIN: Final = 1024 * 1024  # in a second; less says nothing about a 
 
 def cluster_findings(facts: Facts) -> Iterator[Finding]:
     yield from _listeners(facts)
-    if facts.unreachable:
-        return
+    yield from _quorum(facts)
     yield from _partitions(facts)
     yield from _deaths(facts)
     yield from _durability(facts)
@@ -38,8 +37,8 @@ def _listeners(facts: Facts) -> Iterator[Finding]:
                 f"broker {broker.id}",
                 f"clients are told to connect to {address}, and nobody answers there",
                 f"a connection from here fails: {facts.unreachable[broker.id]}",
-                "start it with the address that clients can reach: "
-                "barnabas up --set advertised.listeners=PLAINTEXT://HOST:PORT",
+                "if it does not run, start it; if it does, tell clients an address that they can reach: "
+                "--set advertised.listeners=PLAINTEXT://HOST:PORT",
             )
     for broker_id in sorted(facts.cluster.fenced):
         yield Finding(
@@ -48,6 +47,31 @@ def _listeners(facts: Facts) -> Iterator[Finding]:
             "it is fenced: it does not run, or the controller has not heard of it",
             "DescribeCluster lists it as fenced",
             f"start it; or, if it is gone for good, barnabas broker forget {broker_id}",
+        )
+
+
+def _quorum(facts: Facts) -> Iterator[Finding]:
+    """Whether there is a majority of controllers, and whether there still is one without any of them."""
+    if isinstance(facts.quorum, str):
+        yield Finding(
+            BAD,
+            "the controllers",
+            "no controller is active: no leader is elected, and nothing about topics, users or settings can change",
+            facts.quorum,
+            "start enough controllers for a majority of the voters; barnabas cluster quorum lists them",
+        )
+        return
+    voters = [voter.id for voter in facts.quorum.voters]
+    gone = [voter for voter in voters if voter in facts.unreachable or voter in facts.cluster.fenced]
+    majority = len(voters) // 2 + 1
+    if len(voters) > 1 and len(voters) - len(gone) == majority:
+        yield Finding(
+            WARNING,
+            "the controllers",
+            "if one more of them dies, none is active: no leader is elected, and nothing can be changed",
+            f"of the voters {', '.join(map(str, voters))} a majority of {majority} is needed"
+            + (f", and {', '.join(map(str, gone))} are gone" if gone else ""),
+            "start those that are gone, or let more join: an odd number of voters, three or five, is best",
         )
 
 
@@ -119,7 +143,7 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
     """What each broker would take with it if it died now, and never came back."""
     parts = _parts(facts)
     for broker in facts.cluster.brokers:
-        if broker.id in facts.cluster.fenced:
+        if broker.id in facts.cluster.fenced or broker.id in facts.unreachable:
             continue
         lost = [each for each in parts if each.part.isr == (broker.id,)]
         lost.sort(key=lambda each: each.place.topic.startswith("__"))  # what people made comes first

@@ -6,6 +6,7 @@ Nothing is judged here: ``doctor_cluster.py`` and ``doctor_groups.py`` do that, 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,17 +14,19 @@ from barnabas.cli.txn import OPEN_STATES, Waiting, find_waiting
 from barnabas.client.admin_configs import Resource, ResourceKind
 from barnabas.client.lag import Lag, lags
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, list_offsets
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin
     from barnabas.client.admin_brokers import ClusterDescription, LogDirectory
     from barnabas.client.admin_groups import GroupDescription
+    from barnabas.client.admin_quorum import QuorumDescription
     from barnabas.client.admin_transactions import TransactionDescription
     from barnabas.client.metadata import Broker, TopicMetadata
 
 CONNECT_SECONDS_MAX: Final = 3.0
+QUORUM_SECONDS_MAX: Final = 5.0
 SETTINGS: Final = ("min.insync.replicas", "unclean.leader.election.enable", "retention.ms", "retention.bytes")
 
 
@@ -48,6 +51,7 @@ class DiskFacts(NamedTuple):
 class Facts(NamedTuple):
     cluster: ClusterDescription
     unreachable: Mapping[int, str]  # brokers whose address does not answer, and why
+    quorum: QuorumDescription | str  # or why it is not known
     topics: tuple[TopicMetadata, ...] = ()
     settings: Mapping[str, Mapping[str, str]] = {}  # of each topic, those named above
     groups: tuple[GroupFacts, ...] = ()
@@ -62,9 +66,14 @@ async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) 
     """``groups`` are those to look at; none means all."""
     cluster = await admin.describe_cluster()
     unreachable = await _unreachable(cluster)
-    if unreachable:
-        return Facts(cluster, unreachable)  # whatever else is wrong cannot be asked
+    quorum = await _quorum(admin)
+    if len(unreachable) == len(_alive(cluster)):
+        return Facts(cluster, unreachable, quorum)  # whatever else is wrong cannot be asked
     topics = await admin.cluster.all_topics()
+    if unreachable:
+        # Groups and disks would have to be asked of those who do not answer; where replicas are, every broker knows.
+        settings = await _settings(admin, [topic.name for topic in topics])
+        return Facts(cluster, unreachable, quorum, topics=topics, settings=settings)
     names = groups or [group.group_id for group in await admin.list_groups()]
     before = {name: await _group(admin, name) for name in names}
     sizes = {broker.id: await _directories(admin, broker.id) for broker in _alive(cluster)}
@@ -72,6 +81,7 @@ async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) 
     return Facts(
         cluster=cluster,
         unreachable={},
+        quorum=quorum,
         topics=topics,
         settings=await _settings(admin, [topic.name for topic in topics]),
         groups=tuple([await _looked_again(admin, *before[name]) for name in names]),
@@ -87,6 +97,16 @@ async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) 
         seconds=seconds,
         now_ms=now_ms,
     )
+
+
+async def _quorum(admin: Admin) -> QuorumDescription | str:
+    try:
+        async with asyncio.timeout(QUORUM_SECONDS_MAX):
+            return await admin.describe_quorum()
+    except TimeoutError:
+        return f"nobody answers for it within {QUORUM_SECONDS_MAX:g} s"
+    except BarnabasError as error:
+        return str(error)
 
 
 def _alive(cluster: ClusterDescription) -> list[Broker]:
@@ -105,7 +125,7 @@ async def _unreachable(cluster: ClusterDescription) -> dict[int, str]:
         except TimeoutError:
             found[broker.id] = f"no answer within {CONNECT_SECONDS_MAX:g} s"
         except OSError as error:
-            found[broker.id] = error.strerror or str(error)
+            found[broker.id] = os.strerror(error.errno) if error.errno else str(error)
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.running import DATA_DIRECTORY, find_running, wait_until_free
+from barnabas.cli.running import DATA_DIRECTORY, find_running, find_supervisor, wait_until_free
 
 STOP_SECONDS_MAX: Final = 60.0
 
@@ -33,8 +33,10 @@ def run(arguments: Namespace) -> None:
         raise Failure(f"no broker runs from {directory}")
     if arguments.purge:
         confirm(f"Delete {directory} and every record in it?", arguments)
-    for broker in brokers:
-        os.kill(broker.pid, signal.SIGTERM)
+    supervisor = find_supervisor(directory)
+    # Whoever looks after several brokers stops them all; told to stop one by one, it might start them again.
+    for pid in [broker.pid for broker in brokers] if supervisor is None else [supervisor]:
+        os.kill(pid, signal.SIGTERM)
     for broker in brokers:
         if not wait_until_free(Path(broker.directory), seconds_max=STOP_SECONDS_MAX):
             raise Failure(

@@ -19,6 +19,7 @@ from barnabas.cli.failure import Failure
 
 NOTE_FILE: Final = ".barnabas-running.json"
 LOCK_FILE: Final = ".lock"
+SUPERVISOR_FILE: Final = ".barnabas-supervisor"
 DATA_DIRECTORY: Final = "barnabas-data"
 
 
@@ -43,6 +44,31 @@ def noted(running: Running) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
+@contextmanager
+def supervised(directory: Path) -> Iterator[None]:
+    """While one process looks after the brokers below a directory, and would start them again."""
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / SUPERVISOR_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    except BlockingIOError:
+        raise Failure(f"the brokers of {directory} run already; `barnabas status` shows them") from None
+    finally:
+        os.close(descriptor)
+
+
+def find_supervisor(directory: Path) -> int | None:
+    """The process that looks after the brokers below a directory, if one does."""
+    path = directory / SUPERVISOR_FILE
+    if not path.exists() or not _is_locked(path):
+        return None
+    text = path.read_text()
+    return int(text) if text.isdigit() else None
+
+
 def find_running(directory: Path) -> list[Running]:
     """The brokers that run from this directory, or each from one below it."""
     if not directory.is_dir():
@@ -64,8 +90,12 @@ def _read(path: Path) -> Running | None:
 
 def is_held(directory: Path) -> bool:
     """Whether a broker has the directory now."""
+    return _is_locked(directory / LOCK_FILE)
+
+
+def _is_locked(path: Path) -> bool:
     try:
-        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:

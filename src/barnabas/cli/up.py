@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -165,13 +165,24 @@ def _announce(node: Node, *, is_ephemeral: bool) -> None:
     address = "" if node.bootstrap_servers == "127.0.0.1:9092" else f" --bootstrap-server {node.bootstrap_servers}"
     kept = "gone when it stops" if is_ephemeral else "durable"
     directories = ", ".join(node.settings.log_dirs)
+    endpoints = [f"  KAFKA  {where}{'' if len(node.listeners) == 1 else f' ({name})'}" for name, where in _served(node)]
+    note = _note(node)
+    if note.http is not None:
+        endpoints.append(f"  HTTP   {note.http}/metrics")
     print(
-        f"barnabas is ready\n"
-        f"  KAFKA  {node.bootstrap_servers}\n"
-        f"  DATA   {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}\n"
-        f"  try    barnabas topic create hello -p 3{address}\n"
-        f"         echo hi | barnabas produce hello{address}\n"
-        f"         barnabas consume hello -o start --exit{address}\n"
-        f"  Ctrl-C stops",
+        "barnabas is ready",
+        *endpoints,
+        f"  DATA   {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}",
+        f"  try    barnabas topic create hello -p 3{address}",
+        f"         echo hi | barnabas produce hello{address}",
+        f"         barnabas consume hello -o start --exit{address}",
+        "  Ctrl-C stops",
+        sep="\n",
         flush=True,
     )
+
+
+def _served(node: Node) -> Iterator[tuple[str, str]]:
+    """Each listener by its name, and where it is."""
+    for listener in node.listeners:
+        yield listener.name, f"{listener.host or '127.0.0.1'}:{listener.port}"

@@ -11,6 +11,7 @@ from barnabas.cli.doctor_groups import group_findings, producer_findings
 from barnabas.cli.txn import Waiting
 from barnabas.client.admin_brokers import ClusterDescription, LogDirectory, ReplicaOnDisk
 from barnabas.client.admin_groups import GroupDescription, GroupMember
+from barnabas.client.admin_quorum import QuorumDescription, QuorumReplica
 from barnabas.client.admin_transactions import ActiveProducer, TransactionDescription
 from barnabas.client.lag import Lag
 from barnabas.client.metadata import Broker, PartitionMetadata, TopicMetadata
@@ -25,6 +26,11 @@ NOW_MS = 1_000_000
 
 def cluster(*ids: int, fenced: tuple[int, ...] = ()) -> ClusterDescription:
     return ClusterDescription("c", 1, tuple(Broker(each, "h", 9000 + each) for each in ids), frozenset(fenced))
+
+
+def quorum(*voters: int) -> QuorumDescription:
+    replicas = tuple(QuorumReplica(each, ZERO_UUID, 10, -1, -1) for each in voters)
+    return QuorumDescription(voters[0], 1, 10, replicas, ())
 
 
 def topic(name: str, *parts: tuple[int, tuple[int, ...], tuple[int, ...]]) -> TopicMetadata:
@@ -48,7 +54,16 @@ def said(facts: Facts) -> list[tuple[str, str]]:
 
 def facts(*topics: TopicMetadata, brokers: tuple[int, ...] = (1, 2, 3), **more: Any) -> Facts:
     settings = more.pop("settings", {each.name: {"min.insync.replicas": "2"} for each in topics})
-    return Facts(cluster(*brokers, fenced=more.pop("fenced", ())), {}, topics, settings, seconds=1.0, **more)
+    described = cluster(*brokers, fenced=more.pop("fenced", ()))
+    return Facts(
+        described,
+        more.pop("unreachable", {}),
+        more.pop("quorum", quorum(1, 2, 3)),
+        topics=topics,
+        settings=settings,
+        seconds=1.0,
+        **more,
+    )
 
 
 # --- brokers and partitions -------------------------------------------------------------------------------------------
@@ -59,7 +74,7 @@ def test_a_healthy_cluster_has_nothing_to_hear() -> None:
 
 
 def test_an_address_that_does_not_answer_is_all_that_is_said() -> None:
-    (finding,) = found(Facts(cluster(1), {1: "Connection refused"}))
+    (finding,) = found(Facts(cluster(1), {1: "Connection refused"}, quorum(1)))
     assert finding.severity == BAD
     assert "h:9001" in finding.what
     assert "Connection refused" in finding.evidence
@@ -67,9 +82,9 @@ def test_an_address_that_does_not_answer_is_all_that_is_said() -> None:
 
 
 def test_a_broker_that_is_fenced_and_what_it_took_with_it() -> None:
-    findings = found(facts(topic("t", (-1, (3,), (3,))), fenced=(3,)))
-    assert [(each.severity, each.about) for each in findings[:2]] == [(BAD, "broker 3"), (BAD, "1 partition")]
-    assert "start broker 3" in findings[1].mend
+    bad = [each for each in found(facts(topic("t", (-1, (3,), (3,))), fenced=(3,))) if each.severity == BAD]
+    assert [each.about for each in bad] == ["broker 3", "1 partition"]
+    assert "start broker 3" in bad[1].mend
 
 
 def test_too_few_in_sync_is_bad_and_merely_fewer_is_a_warning() -> None:
@@ -100,6 +115,22 @@ def test_one_replica_among_several_brokers_and_unclean_elections_are_warnings() 
     findings = found(facts(lone, settings={"lone": {"unclean.leader.election.enable": "true"}}))
     assert any("have one replica" in each.what for each in findings)
     assert any("unclean.leader.election.enable=false" in each.mend for each in findings)
+
+
+def test_a_quorum_that_can_lose_nobody_is_a_warning_and_one_that_is_lost_is_bad() -> None:
+    assert said(facts(quorum=quorum(1, 2))) == [(WARNING, "the controllers")]
+    assert said(facts(quorum=quorum(1))) == []
+    (lost,) = found(facts(quorum="nobody answers for it within 5 s"))
+    assert (lost.severity, "no controller is active" in lost.what) == (BAD, True)
+    findings = found(facts(fenced=(3,)))
+    assert "if one more of them dies" in findings[1].what
+
+
+def test_where_one_of_several_does_not_answer_the_rest_is_still_looked_at() -> None:
+    short = topic("t", (1, (1, 2, 3), (1, 2)))
+    findings = found(facts(short, unreachable={3: "Connection refused"}))
+    assert [each.about for each in findings[:3]] == ["broker 3", "the controllers", "1 partition"]
+    assert "if it does not run, start it" in findings[0].mend
 
 
 # --- disks ------------------------------------------------------------------------------------------------------------
