@@ -17,6 +17,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.groups import Groups
 from barnabas.broker.joining import METADATA_DIRECTORY, Membership
 from barnabas.broker.life_watch import LifeWatch
+from barnabas.broker.link_security import broker_links, controller_links
 from barnabas.broker.observed import Observed
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.quorum_peers import SocketPeers
@@ -37,7 +38,6 @@ from barnabas.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from barnabas.replication.replicas import Replicas
 from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.store import LogStore
-from barnabas.transport.links import Links
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -65,9 +65,9 @@ class Assembly:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         settings = ground.settings
-        node_id, chance = settings.node_id, ground.world.entropy.below
-        self.controller_links = Links(client_id=f"controller-{node_id}", chance=chance)
-        self.broker_links = Links(client_id=f"broker-{node_id}", chance=chance)
+        node_id = settings.node_id
+        self.controller_links = controller_links(settings, ground.world.entropy)
+        self.broker_links = broker_links(settings, ground.world.entropy)
         self.raft = self._make_raft()
         self.controller = self._make_controller()
         self.active = self._make_active()

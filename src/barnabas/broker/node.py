@@ -16,6 +16,7 @@ from barnabas.broker.chores import Chores
 from barnabas.broker.controller_membership import ControllerMembership
 from barnabas.broker.health import pages
 from barnabas.broker.lifecycle import Lifecycle
+from barnabas.broker.link_security import controller_links
 from barnabas.broker.listeners import Listeners
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
@@ -32,7 +33,6 @@ from barnabas.observe.log import logger
 from barnabas.raft.voters import Endpoint
 from barnabas.replication.replication import Replication
 from barnabas.storage.store import LogStore
-from barnabas.transport.links import Links
 from barnabas.transport.listener import Listener
 from barnabas.world.disk import DiskFailure
 from barnabas.world.timers import Timers
@@ -115,7 +115,7 @@ class Node:
     # --- the cluster and the disks --------------------------------------------------------------------------------
 
     async def _find_cluster(self) -> joining.Membership:
-        links = Links(client_id=f"node-{self.settings.node_id}", chance=self.world.entropy.below)
+        links = controller_links(self.settings, self.world.entropy)
         try:
             home = joining.look_at(self.world.disk, self.settings.log_dirs)
             ask = joining.ask_over(links)

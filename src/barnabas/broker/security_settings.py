@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any, Final
 
+from barnabas.broker.link_settings import LINK_SETTINGS, LinkSettings
 from barnabas.broker.oauth_settings import OAuthSettings, oauth_settings
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
 from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
@@ -187,7 +188,7 @@ def _rights_settings() -> Iterator[Setting]:
 
 
 SECURITY_SETTINGS: Final = SettingTable(
-    [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings()]
+    [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings(), *LINK_SETTINGS]
 )
 # Not about one listener, but about all of them or the broker as a whole.
 _WHOLE_BROKER: Final = (
@@ -224,6 +225,7 @@ class ListenerSecurity:
     mechanisms: tuple[str, ...]
     plain_users: Mapping[str, str] = field(repr=False)
     oauth: OAuthSettings
+    link: LinkSettings
     session_ms: int  # 0: a sign-in lasts as long as the connection
     failure_delay_ms: int
     frame_bytes_max: int  # before sign-in
@@ -249,6 +251,7 @@ class ListenerSecurity:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuritySettings:
     listeners: Mapping[str, ListenerSecurity]  # by name
+    for_controllers: ListenerSecurity | None  # where controllers are dialled, whether this node listens there or not
     has_authorizer: bool
     super_users: tuple[str, ...]
     is_open_without_rules: bool
@@ -261,7 +264,7 @@ class SecuritySettings:
         plain = {name: text for name, text in given.items() if name in SECURITY_SETTINGS}
         own = listener_settings(given)
         for name, texts in own.items():
-            if name not in names:
+            if name not in (*names, *for_controllers):
                 first = f"{LISTENER_PREFIX}{name.lower()}.{next(iter(texts))}"
                 raise InvalidSetting(f"{first}: there is no listener {name}")
         values = _values(plain)
@@ -280,6 +283,14 @@ class SecuritySettings:
             listeners[name].check()
         return cls(
             listeners=listeners,
+            for_controllers=next(
+                (
+                    listeners.get(name) or _listener(name, protocols[name], {**plain, **own.get(name, {})})
+                    for name in for_controllers[:1]
+                    if name in protocols
+                ),
+                None,
+            ),
             has_authorizer=bool(values["authorizer.class.name"]),
             super_users=parse_super_users(values["super.users"]),
             is_open_without_rules=values["allow.everyone.if.no.acl.found"],
@@ -322,6 +333,7 @@ def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> Listen
         mechanisms=values["sasl.enabled.mechanisms"],
         plain_users=parse_users(values["plain.sasl.jaas.config"]) if values["plain.sasl.jaas.config"] else {},
         oauth=OAuthSettings.of(values),
+        link=LinkSettings.of(values),
         session_ms=values["connections.max.reauth.ms"],
         failure_delay_ms=values["connection.failed.authentication.delay.ms"],
         frame_bytes_max=values["sasl.server.max.receive.size"],

@@ -23,25 +23,33 @@ _NOBODY: Final = "\0"  # no password holds it
 
 def parse_users(text: str) -> dict[str, str]:
     """Names and passwords from a line of login configuration. What is wrong is said without showing any of it."""
-    module, flag, rest = (*text.split(None, 2), "", "", "")[:3]
-    if module != LOGIN_MODULE:
-        raise InvalidSetting(f"the login module must be {LOGIN_MODULE}; no other is known, and none is ever loaded")
+    options = parse_options(text, module=LOGIN_MODULE)
+    return {
+        name.removeprefix(USER_PREFIX): value
+        for name, value in options.items()
+        if name.startswith(USER_PREFIX) and len(name) > len(USER_PREFIX)
+    }
+
+
+def parse_options(text: str, *, module: str) -> dict[str, str]:
+    """The options of a line of login configuration, which must name just this login module."""
+    named, flag, rest = (*text.split(None, 2), "", "", "")[:3]
+    if named != module:
+        raise InvalidSetting(f"the login module must be {module}; no other is known, and none is ever loaded")
     if flag not in ("required", "requisite", "sufficient", "optional"):
-        raise InvalidSetting(f"write it as {LOGIN_MODULE} required user_NAME=PASSWORD ...;")
-    users: dict[str, str] = {}
+        raise InvalidSetting(f"write it as {module} required NAME=VALUE ...;")
+    options: dict[str, str] = {}
     position = 0
     body = rest.rstrip()
     while position < len(body) and body[position:].strip() != ";":
         match = _OPTION.match(body, position)
         if match is None:
             raise InvalidSetting('the options must be NAME=VALUE or NAME="VALUE", with a semicolon after the last')
-        name, value = match[1], match[2]
-        if name.startswith(USER_PREFIX) and len(name) > len(USER_PREFIX):
-            users[name.removeprefix(USER_PREFIX)] = _unquoted(value)
+        options[match[1]] = _unquoted(match[2])
         position = match.end()
     if not body.endswith(";"):
         raise InvalidSetting("a semicolon must follow the last option")
-    return users
+    return options
 
 
 def _unquoted(value: str) -> str:
