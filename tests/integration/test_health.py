@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 import time
@@ -210,6 +211,7 @@ def test_the_time_of_requests_is_told_by_part(broker: Broker, port: int, name: s
 
 
 def test_a_loop_that_is_held_up_says_so(broker: Broker, port: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="barnabas.loop")
     before = value(page(port, "/metrics"), "barnabas_loop_stalls_total")
 
     async def hold_up() -> None:

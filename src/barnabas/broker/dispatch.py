@@ -63,17 +63,13 @@ class Dispatcher:
     def serve(self, connection: Connection, frame: memoryview) -> Answer:
         answer: Answer
         if self._has_short_cut and len(frame) > 1 and not (frame[0] or frame[1]):  # Produce is API 0
-            timing = None
-            if connection.arrived_ns >= self._produce.next_ns and connection.timing is None:
-                timing = connection.timing = self._times.begin(self._produce, connection.arrived_ns)
-            answer = produce_one.attempt(self._broker, frame)
+            if connection.arrived_ns < self._produce.next_ns:
+                answer = produce_one.attempt(self._broker, frame)
+            else:
+                answer = self._timed_attempt(connection, frame)
             if answer is not None:
                 self._produce.count += 1
-                if timing is not None:
-                    _handled(timing, answer)
                 return answer
-            if timing is not None:
-                connection.timing = None
         header, position = decode_request_header(frame)
         request = self._request(connection, header, len(frame))
         route = self._routes.get(header.api_key)
@@ -96,6 +92,14 @@ class Dispatcher:
         _handled(timing, answer)
         if answer is not None:
             connection.timing = timing
+        return answer
+
+    def _timed_attempt(self, connection: Connection, frame: memoryview) -> Answer:
+        timing = self._times.begin(self._produce, connection.arrived_ns)
+        answer = produce_one.attempt(self._broker, frame)
+        if answer is not None and connection.timing is None:
+            connection.timing = timing
+            _handled(timing, answer)
         return answer
 
     def _answer(self, request: Request, route: Route, message: Message, timing: Timing | None) -> Answer:

@@ -15,6 +15,7 @@ from barnabas.world.clock import Clock
 log = logger("loop")
 
 INTERVAL_SECONDS: Final = 0.1
+WARNING_NS_MIN: Final = 1_000_000_000  # clients notice
 STALL_NS_MIN: Final = 50_000_000  # below this a loop is busy; above it, it is held up
 
 
@@ -47,7 +48,8 @@ class LoopWatch:
         if late_ns >= STALL_NS_MIN:
             self.stall_count += 1
             self.longest_ns = max(self.longest_ns, late_ns)
-            log.warning("the loop was held up", milliseconds=late_ns // 1_000_000)
+            tell = log.warning if late_ns >= WARNING_NS_MIN else log.info
+            tell("the loop was held up", milliseconds=late_ns // 1_000_000)
         self._meet()
 
     def turn(self) -> None:
