@@ -302,3 +302,101 @@ def test_an_idle_connection_is_seen_off_and_a_busy_one_is_not() -> None:
         assert not busy.is_lost
 
     run(echo, story, limits=Limits(idle_ms_max=1000))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_client_that_is_held_is_answered_at_once_and_heard_later(seed: int) -> None:
+    heard: list[tuple[bytes, int]] = []
+    benches: list[Bench] = []
+
+    def serve(connection: Connection, request: memoryview) -> Answer:
+        heard.append((bytes(request), benches[0].world.clock.monotonic_ms()))
+        if bytes(request) == b"too much":
+            connection.hold(benches[0].timers, 5000)
+        return [frame(bytes(request))]
+
+    async def story(bench: Bench) -> None:
+        benches.append(bench)
+        client, other = await bench.client(), await bench.client()
+        client.transport.write(frame(b"too much") + frame(b"next") + frame(b"x" * (3 * SCRATCH_BYTES)))
+        await client.until(lambda: client.frames() == [b"too much"])
+        answered_ms = bench.world.clock.monotonic_ms()
+        other.transport.write(frame(b"other"))
+        await other.until(lambda: other.frames() == [b"other"])
+        await client.until(lambda: len(client.frames()) == 3)
+        times = dict(heard)
+        assert answered_ms - times[b"too much"] < 1000
+        assert times[b"other"] - times[b"too much"] < 1000
+        assert times[b"next"] - times[b"too much"] >= 5000
+
+    run(serve, story, seed=seed)
+
+
+def test_a_client_that_goes_while_it_is_held_leaves_nothing_behind() -> None:
+    benches: list[Bench] = []
+
+    def serve(connection: Connection, request: memoryview) -> Answer:
+        connection.hold(benches[0].timers, 1_000_000)
+        return [frame(b"wait")]
+
+    async def story(bench: Bench) -> None:
+        benches.append(bench)
+        client = await bench.client()
+        client.transport.write(frame(b"?"))
+        await client.until(lambda: bool(client.frames()))
+        client.transport.abort()
+        while bench.listener.connection_count:
+            await asyncio.sleep(1)
+
+    run(serve, story)
+
+
+def test_whoever_comes_too_fast_waits_or_is_turned_away() -> None:
+    async def story(bench: Bench) -> None:
+        bench.listener.pace = lambda _: (3000, False)
+        start_ms = bench.world.clock.monotonic_ms()
+        late = await bench.client()
+        late.transport.write(frame(b"hello"))
+        await late.until(lambda: late.frames() == [b"hello"])
+        assert bench.world.clock.monotonic_ms() - start_ms >= 3000
+        bench.listener.pace = lambda _: (3000, True)
+        start_ms = bench.world.clock.monotonic_ms()
+        refused = await bench.client()
+        refused.transport.write(frame(b"hello"))
+        await refused.until(lambda: refused.is_lost)
+        assert bench.world.clock.monotonic_ms() - start_ms >= 2900
+        assert refused.frames() == []
+        assert bench.listener.refused_count == 1
+
+    run(echo, story)
+
+
+class Watch:
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+
+    def leaving(self) -> None:
+        self._told.append("leaving")
+
+    def left(self) -> bool:
+        self._told.append("left")
+        return True
+
+
+def test_who_measures_a_request_hears_when_its_answer_is_out() -> None:
+    told: list[str] = []
+    connections: list[Connection] = []
+
+    def serve(connection: Connection, request: memoryview) -> Answer:
+        connections.append(connection)
+        connection.timing = Watch(told)
+        return [frame(bytes(request))]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        client.transport.write(frame(b"a"))
+        await client.until(lambda: client.frames() == [b"a"])
+        assert told == ["leaving", "left"]
+        assert connections[0].timing is None
+
+    run(serve, story)
