@@ -32,6 +32,7 @@ from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
 from barnabas.raft.voters import Endpoint
 from barnabas.replication.replication import Replication
+from barnabas.storage.progress import OnProgress
 from barnabas.storage.store import LogStore
 from barnabas.transport.listener import Listener
 from barnabas.world.disk import DiskFailure
@@ -48,6 +49,7 @@ class Node:
         self.world = world
         self.settings = settings
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
+        self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
         self.cluster_id = ""
         self._broker_epoch = -1
         self._hands_over = True
@@ -133,6 +135,7 @@ class Node:
             defaults=self.settings.topic_defaults,
             settings_of=lambda topic: self.settings.topic_defaults,
             on_offline=self._on_offline,
+            on_progress=self.on_recovery,
         )
         self._store = store
         self._broker_epoch = store.previous_broker_epoch  # what a start that fails leaves behind, too
@@ -252,11 +255,9 @@ class Node:
 
     async def _remove_strays(self, store: LogStore) -> None:
         """Partitions that were deleted, or given to others, while this broker was away."""
-        image = self.services.image
+        ours = {partition.id for partition in self.services.replicas}
         for key, stored in sorted(store.logs.items()):
-            topic = image.topics.by_name.get(key.topic)
-            is_known = topic is not None and stored.topic_id == topic.id and key.partition < len(topic.partitions)
-            if topic is None or not is_known or self.settings.node_id not in topic.partitions[key.partition].replicas:
+            if key not in ours:
                 log.warning("partition is no longer this broker's and is removed", partition=key, id=stored.topic_id)
                 await store.delete(key)
 
