@@ -80,6 +80,7 @@ class Channel(asyncio.BufferedProtocol):
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
         self._frame_goal = 0
+        self._frame_bytes_proven = 0  # the largest frame that came whole: another one like it is believed at once
         self._filled = 0  # bytes received into the frame, or else into the scratch area
 
     @classmethod
@@ -223,7 +224,7 @@ class Channel(asyncio.BufferedProtocol):
             (size,) = _unpack_size(rest)
             if size + SIZE_BYTES > SCRATCH_BYTES:
                 self._frame_goal = size
-                self._frame = bytearray(min(size, FIRST_FRAME_BYTES))
+                self._frame = bytearray(min(size, max(FIRST_FRAME_BYTES, self._frame_bytes_proven)))
                 self._filled = len(rest) - SIZE_BYTES
                 self._frame[: self._filled] = rest[SIZE_BYTES:]
                 return
@@ -242,6 +243,7 @@ class Channel(asyncio.BufferedProtocol):
             return
         self._frame = None
         self._filled = 0
+        self._frame_bytes_proven = max(self._frame_bytes_proven, len(frame))
         self._answer(memoryview(frame))
 
     def _answer(self, frame: memoryview) -> None:
