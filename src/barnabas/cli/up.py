@@ -22,6 +22,7 @@ from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
 from barnabas.cli.config_file import read_config
 from barnabas.cli.environment import settings_of_environment
 from barnabas.cli.logs import write_logs
+from barnabas.cli.recovery_bar import RecoveryBar
 from barnabas.cli.running import Running, noted
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
@@ -107,6 +108,7 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
+    node.on_recovery = RecoveryBar(sys.stderr, world.clock).show
     stop = asyncio.Event()
     interrupted = asyncio.Event()
 

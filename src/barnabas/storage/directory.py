@@ -37,6 +37,7 @@ from barnabas.storage.identity import (
 from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
+from barnabas.storage.progress import OnProgress, progress_of
 from barnabas.storage.room import Room
 from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import Lock, make_directory, replace
@@ -107,6 +108,7 @@ class LogDirectory:
         settings_of: Callable[[str], TopicSettings],
         open_segments: OpenSegments,
         adopt: Callable[[PartitionLog], None],
+        on_progress: OnProgress | None = None,
     ) -> None:
         """Open the logs one after the other, with the high watermark each had, and hand each on."""
         disk = self._world.disk
@@ -117,10 +119,19 @@ class LogDirectory:
         for name in disk.list(self.path):
             if name.endswith(DELETE_SUFFIX):
                 disk.remove_tree(f"{self.path}/{name}")
-                continue
-            partition = parse_partition(name)
-            if partition is None or partition.topic == METADATA_TOPIC or not disk.is_directory(f"{self.path}/{name}"):
-                continue
+        partitions = self._partitions()
+        progress = None
+        if on_progress is not None and not self.was_clean:
+            progress = progress_of(disk, self.path, partitions, recovery_points)
+
+        def on_read(size_bytes: int) -> None:
+            if progress is not None and on_progress is not None:
+                progress.bytes_done += size_bytes
+                on_progress(progress)
+
+        for name, partition in partitions.items():
+            if progress is not None:
+                progress.log = name
             opened = await self._open_log(
                 name,
                 partition,
@@ -129,10 +140,23 @@ class LogDirectory:
                 recovery_point=recovery_points.get(partition, 0),
                 cleaned_offset=cleaned.get(partition),
                 open_segments=open_segments,
+                on_read=on_read,
             )
             opened.advance_high_watermark(high_watermarks.get(partition, 0))
             adopt(opened)
+            if progress is not None:
+                progress.logs_done += 1
+                on_read(0)
             await asyncio.sleep(0)
+
+    def _partitions(self) -> dict[str, TopicPartition]:
+        """The logs in here, by the names of their directories."""
+        disk, found = self._world.disk, {}
+        for name in disk.list(self.path):
+            partition = parse_partition(name)
+            if partition is not None and partition.topic != METADATA_TOPIC and disk.is_directory(f"{self.path}/{name}"):
+                found[name] = partition
+        return found
 
     async def _open_log(
         self, name: str, partition: TopicPartition, settings: TopicSettings, *, recovery_point: int, **known: Any

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
+from barnabas.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition, Uuid
 from barnabas.storage import rolling, timestamps, trimming
 from barnabas.storage.fetched import UnexpectedOffset, checked_batches
 from barnabas.storage.flushing import Flushing
@@ -21,7 +21,7 @@ from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.reading import LogRead, LogReader
 from barnabas.storage.recovery import Loaded, load
 from barnabas.storage.replay import aborted_of, marker_of, take_over
-from barnabas.storage.room import Room
+from barnabas.storage.room import BROKERS_OWN_TOPICS, Room
 from barnabas.storage.segment import Segment
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.timestamps import TimestampedOffset
@@ -32,8 +32,6 @@ from barnabas.world.disk import Buffer, DiskFailure, DiskFull
 from barnabas.world.world import World
 
 __all__ = ["Appended", "LogRead", "PartitionLog", "UnexpectedOffset"]
-
-BROKERS_OWN_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))  # they may use the disk's reserve
 
 
 class Appended(NamedTuple):
@@ -102,6 +100,7 @@ class PartitionLog:
         was_clean: bool,
         cleaned_offset: int | None = None,
         open_segments: OpenSegments | None = None,
+        on_read: Callable[[int], None] | None = None,
     ) -> PartitionLog:
         """Open what is in the directory, or begin an empty log in it."""
         disk = world.disk
@@ -119,6 +118,7 @@ class PartitionLog:
             was_clean=was_clean,
             cleaned_offset=cleaned_offset,
             now_ms=world.clock.wall_ms(),
+            on_read=on_read,
         )
         log = cls(
             world, directory, partition, settings, loaded, topic_id=topic_id or known_id, open_segments=open_segments

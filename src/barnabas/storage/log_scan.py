@@ -8,6 +8,7 @@ by the neighbours: batches follow each other without gaps unless the log was com
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from barnabas.model.errors import CorruptBatch, Malformed
@@ -50,12 +51,14 @@ class LogScan:
         *,
         cleaned_offset: int | None,
         start: int,
+        on_read: Callable[[int], None] | None = None,
     ) -> None:
         self._segments = segments
         self._epochs = epochs
         # None if there was no sound file: then the batches are all that tells of epochs.
         self._known_epochs = None if epochs.is_unwritten else LeaderEpochs.of(epochs.entries())
         self._snapshots = snapshots
+        self._on_read = on_read or (lambda size_bytes: None)
         # Below it compaction has left gaps. Our own leaves none between segments, but Kafka's does.
         self._cleaned_offset = cleaned_offset or 0
         self._start = start
@@ -119,6 +122,7 @@ class LogScan:
                     at += header.size_bytes
                     end_offset = header.next_offset
                 position += at
+                self._on_read(at)
                 await asyncio.sleep(0)
         except Malformed:
             position += at

@@ -7,6 +7,7 @@ and the parts of a log put together. Called by ``PartitionLog.open`` alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,6 +55,7 @@ async def load(
     was_clean: bool,
     cleaned_offset: int | None,
     now_ms: int,
+    on_read: Callable[[int], None] | None = None,
 ) -> Loaded:
     names = disk.list(directory)
     is_changed = _finish_swaps(disk, directory, names)
@@ -65,7 +67,7 @@ async def load(
     producers = Producers()
     is_cut = False
     if not was_clean and found:
-        scan = LogScan(found, epochs, snapshots, cleaned_offset=cleaned_offset, start=log_start_offset)
+        scan = LogScan(found, epochs, snapshots, cleaned_offset=cleaned_offset, start=log_start_offset, on_read=on_read)
         is_cut = await scan.run(recovery_point)
     end_offset = found[-1].read_end_offset() if found else log_start_offset
     if found and end_offset < log_start_offset:

@@ -19,6 +19,7 @@ from barnabas.storage.directory import LogDirectory
 from barnabas.storage.doomed import Doomed
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
+from barnabas.storage.progress import OnProgress
 from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import DiskFailure, DiskFull
 from barnabas.world.timers import Timers
@@ -61,6 +62,7 @@ class LogStore:
         defaults: TopicSettings,
         settings_of: Callable[[str], TopicSettings],
         on_offline: OnOffline | None = None,
+        on_progress: OnProgress | None = None,
     ) -> LogStore:
         """Open every directory and every log in it; a directory whose disk fails is offline from the start."""
         store = cls(world, timers, defaults=defaults, on_offline=on_offline)
@@ -72,7 +74,8 @@ class LogStore:
                     directory.room.on_short = partial(store._make_room, directory)
                     store._directories.append(directory)
                     epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
-                    await directory.load(settings_of, store._open_segments, partial(store._adopt, home=directory))
+                    adopt = partial(store._adopt, home=directory)
+                    await directory.load(settings_of, store._open_segments, adopt, on_progress)
                 except DiskFailure as error:
                     store._take_offline(path, error)
         except BaseException:

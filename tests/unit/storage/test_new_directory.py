@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from random import Random
 
 import pytest
 
 from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.storage.progress import OnProgress, RecoveryProgress
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.storage.validate import Rules, validate
@@ -26,7 +28,7 @@ def world_of(disk: MemoryDisk) -> World:
     return World(clock=RealClock(), disk=disk, entropy=SeededEntropy(chance), workers=InlineWorkers(chance))
 
 
-async def opened(world: World) -> LogStore:
+async def opened(world: World, on_progress: OnProgress | None = None) -> LogStore:
     return await LogStore.open(
         world,
         Timers(world.clock),
@@ -35,6 +37,7 @@ async def opened(world: World) -> LogStore:
         cluster_id="c",
         defaults=TopicSettings(),
         settings_of=lambda topic: TopicSettings(),
+        on_progress=on_progress,
     )
 
 
@@ -57,5 +60,36 @@ def test_a_crash_after_the_first_sync_loses_neither_directory_nor_records(seed: 
         assert found.end_offset == 1
         assert found.topic_id == TOPIC_ID
         assert found.epochs.entries() == [(0, 0)]
+
+    asyncio.run(main())
+
+
+def test_a_recovery_tells_how_far_it_has_come() -> None:
+    async def main() -> None:
+        disk = MemoryDisk(RealClock())
+        world = world_of(disk)
+        store = await opened(world)
+        now_ms = world.clock.wall_ms()
+        for index in range(3):
+            log = await store.create(TopicPartition("t", index), TOPIC_ID)
+            for _ in range(5):
+                batch = encode_batch([(now_ms, b"k", bytes(500_000), ())])
+                validated = validate(batch, Rules.of(log.settings), now_ms=now_ms)
+                log.append_as_leader(validated, leader_epoch=0, now_ms=now_ms)
+        size_bytes = sum(log.size_bytes for log in store.logs.values())
+        await store.close(clean=False)
+        disk.kill()
+        told: list[RecoveryProgress] = []
+        again = await opened(world, on_progress=lambda progress: told.append(copy(progress)))
+        assert [each.bytes_done for each in told] == sorted(each.bytes_done for each in told)
+        assert len(told) > 6
+        assert told[-1].is_done
+        assert told[-1].bytes_done == told[-1].bytes_total == size_bytes
+        assert {each.log for each in told} == {"t-0", "t-1", "t-2"}
+        await again.close(clean=True)
+        disk.kill()
+        told.clear()
+        await opened(world, on_progress=told.append)
+        assert not told, "after a clean stop there is nothing to recover"
 
     asyncio.run(main())
