@@ -38,6 +38,10 @@ class WrongCluster(BarnabasError):
     """This node's directories and the controllers it is told of do not go together."""
 
 
+class CannotAsk(WrongCluster):
+    """Somebody answers where a controller should be, but not what a controller answers."""
+
+
 class Home(NamedTuple):
     """What the directories of a node hold."""
 
@@ -92,17 +96,17 @@ def ask_over(links: Links) -> Ask:
                 try:
                     version = ranges.highest_common(DescribeClusterRequest)
                     if version < CONTROLLERS_SINCE:
-                        raise WrongCluster(f"{server} is no controller that this version could join")
+                        raise CannotAsk(f"{server} is no controller that this version could join")
                     answer = await channel.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), version)
                 finally:
                     channel.close()
         except (PeerGone, TimeoutError):
             return None
         except (ApiError, Malformed) as error:
-            raise WrongCluster(f"{server} cannot be asked for its cluster: {error}") from error
+            raise CannotAsk(f"{server} cannot be asked for its cluster: {error}") from error
         assert isinstance(answer, DescribeClusterResponse)
         if answer.error_code:
-            raise WrongCluster(
+            raise CannotAsk(
                 f"{server} cannot be asked for its cluster, {error_of(answer.error_code).name}: is that the address of "
                 "a controller's listener?"
             )
@@ -154,7 +158,14 @@ def _check_metadata(home: Home, *, has_servers: bool) -> None:
 
 
 async def _check_same_cluster(cluster_id: str, servers: Iterable[Server], ask: Ask) -> None:
-    for server, theirs in (await _clusters(servers, ask)).items():
+    async def ask_if_possible(server: Server) -> str | None:
+        try:
+            return await ask(server)
+        except CannotAsk as error:
+            log.warning("a controller is not what it should be", reason=error)  # a node that has a cluster needs it not
+            return None
+
+    for server, theirs in (await _clusters(servers, ask_if_possible)).items():
         if theirs != cluster_id:
             raise WrongCluster(
                 f"this node's directories belong to cluster {cluster_id}, but the controller at {server} to {theirs}: "

@@ -129,13 +129,15 @@ class RaftDriver:
 
     @property
     def leader(self) -> LeaderAndEpoch:
-        """Who leads, as far as is known here; nobody, for one that takes no part any more."""
-        machine = self._running.machine
-        return LeaderAndEpoch(machine.acting_leader_id if self._running.is_running else NO_BROKER, machine.epoch)
+        """Who leads, as far as is known here; nobody, for one that takes no part yet or any more."""
+        if self._engine is None:
+            return LeaderAndEpoch()
+        machine = self._engine.machine
+        return LeaderAndEpoch(machine.acting_leader_id if self._engine.is_running else NO_BROKER, machine.epoch)
 
     @property
     def is_leader(self) -> bool:
-        return self._running.machine.is_leader
+        return self._engine is not None and self._engine.machine.is_leader
 
     @property
     def high_watermark(self) -> int:

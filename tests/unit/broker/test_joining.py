@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from barnabas.broker.cluster_settings import ClusterSettings, Server
-from barnabas.broker.joining import Home, Membership, WrongCluster, find_cluster, look_at, standing
+from barnabas.broker.joining import CannotAsk, Home, Membership, WrongCluster, find_cluster, look_at, standing
 from barnabas.broker.settings import BrokerSettings
 from barnabas.model.ids import Uuid
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
@@ -93,6 +93,18 @@ def test_a_start_that_failed_before_the_metadata_log_was_made_is_repeated() -> N
 def test_what_does_not_go_together_is_refused(home: Home, answers: Mapping[Server, str], sentence: str) -> None:
     with pytest.raises(WrongCluster, match=sentence):
         found(home, joining(), answers)
+
+
+def test_a_server_that_is_no_controller_stops_only_those_who_need_one() -> None:
+    async def ask(server: Server) -> str | None:
+        raise CannotAsk(f"{server} is no controller")
+
+    async def story(home: Home) -> Membership:
+        return await find_cluster(home, joining(), ask=ask, entropy=SeededEntropy(Random(1)))
+
+    assert asyncio.run(story(Home("mine", has_metadata=True, has_partitions=True))) == ("mine", False)
+    with pytest.raises(WrongCluster, match="one:1 is no controller"):
+        asyncio.run(story(EMPTY))
 
 
 def test_a_lost_metadata_log_does_not_cost_the_partitions() -> None:

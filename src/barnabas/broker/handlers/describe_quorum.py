@@ -24,9 +24,9 @@ DIRECTORIES_SINCE = 2
 
 
 def handle(request: Request, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    quorum = request.broker.raft.describe()
-    if not quorum.is_leader:
+    if not request.broker.raft.is_leader:
         raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
+    quorum = request.broker.raft.describe()
     response = DescribeQuorumResponse(error_message=None)
     for topic in message.topics:
         rows = [_partition(request, quorum, topic.topic_name, asked.partition_index) for asked in topic.partitions]
