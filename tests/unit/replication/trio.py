@@ -33,6 +33,7 @@ from barnabas.metadata.records import (
     TopicRecord,
     UnfenceBrokerRecord,
 )
+from barnabas.metadata.replica_directories import assign_replicas_to_dirs
 from barnabas.model.ids import Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
@@ -50,6 +51,7 @@ from barnabas.wire.frame import decode_request_header, decode_response, encode_r
 from barnabas.wire.message import Message, decode
 from barnabas.wire.messages import request_of, response_of
 from barnabas.wire.messages.alter_partition import AlterPartitionRequest
+from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.wire.records import encode_batch
 from barnabas.world.disk import FileSlice
 from barnabas.world.memory import MemoryDisk
@@ -98,6 +100,7 @@ class Broker:
             defaults=trio.topic_settings,
             settings_of=lambda topic: trio.topic_settings,
         )
+        self.store._directories[0].directory_id = directory(self.id)
         self.replicas = Replicas(
             broker_id=self.id, store=self.store, settings_of=lambda image, topic: trio.topic_settings
         )
@@ -277,7 +280,7 @@ class Trio:
                 broker_epoch=broker.epoch,
                 end_points=[],
                 rack=rack,
-                log_dirs=[directory(broker.id)],
+                log_dirs=[directory(broker.id), directory(broker.id + 100)],
                 fenced=True,
             ),
             UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch),
@@ -318,7 +321,6 @@ class Trio:
         self.commit(record)
 
     async def ask(self, broker: Broker, message: Message) -> Message:
-        assert isinstance(message, AlterPartitionRequest)
         await self.travel(broker.id, 0)
         if self.is_controller_deaf:
             raise PeerGone("the controller is away")
@@ -332,11 +334,17 @@ class Trio:
                 static={},
             ),
         )
-        decision = alter_partition(self.image, message, facts)
-        if decision.records:
-            self.commit(*decision.records)
+        records: list[Message]
+        response: Message
+        if isinstance(message, AlterPartitionRequest):
+            records, response = alter_partition(self.image, message, facts)
+        else:
+            assert isinstance(message, AssignReplicasToDirsRequest)
+            records, response = assign_replicas_to_dirs(self.image, message, facts)
+        if records:
+            self.commit(*records)
         await self.travel(0, broker.id)
-        return decision.response
+        return response
 
     # --- the network ----------------------------------------------------------------------------------------------
 
