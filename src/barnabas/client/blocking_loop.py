@@ -49,6 +49,9 @@ class LoopThread:
         """Run a plain function on the loop's thread: what it touches belongs to that thread."""
         return self.run(self._call(function))
 
+    def new_lock(self) -> threading.Lock:
+        return threading.Lock()
+
     def call_soon(self, function: Callable[[], object]) -> None:
         """The same without waiting for it."""
         self.loop.call_soon_threadsafe(function)

@@ -1,117 +1,223 @@
-"""Records on their way from the caller's thread to the loop's: many cross over at a time, in their order.
+"""Records on their way from the caller's thread to the loop's: whole bundles cross over, in their order.
 
-The caller appends, the loop takes; each counts only its own side, so neither waits for a lock. When the caller is far
-ahead it waits. ``blocking_producer.py`` is the only user.
+The caller fills the newest bundle, the loop takes the oldest; a bundle that was taken is filled no more. When the
+caller is far ahead it waits. ``blocking_producer.py`` is the only user.
 """
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, Generic, TypeAlias
+from typing import Any, Final, Generic
 
-from barnabas.client.batch import Delivery, Headers, RecordMetadata
+from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata
 from barnabas.client.blocking_loop import LoopThread
 from barnabas.client.errors import ProducerClosed
 from barnabas.client.producer import Producer
 from barnabas.client.serdes.serde import K, V
 from barnabas.model.errors import BarnabasError
 
-RECORDS_MAX: Final = 20_000
-BYTES_MAX: Final = 4 << 20
+BUNDLE_RECORDS_MAX: Final = 2_000
+BYTES_MAX: Final = 4 << 20  # on their way at any time
+RECORD_BYTES: Final = 64  # what a record takes here besides its value
+OBJECT_BYTES: Final = 256  # what an object will take is not known yet
 
-Letter: TypeAlias = "tuple[Promise, str, Any, Any, Headers | Mapping[str, bytes | None], int | None, int | None]"
+
+class Bundle:
+    """Records of a topic that are alike in everything but key and value."""
+
+    __slots__ = (
+        "_starts",
+        "failures",
+        "headers",
+        "outbox",
+        "pairs",
+        "partition",
+        "runs",
+        "size_bytes",
+        "timestamp_ms",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        outbox: Outbox[Any, Any],
+        topic: str,
+        headers: Headers | Mapping[str, bytes | None],
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> None:
+        self.outbox = outbox
+        self.topic = topic
+        self.headers = headers
+        self.partition = partition
+        self.timestamp_ms = timestamp_ms
+        self.pairs: list[tuple[Any, Any]] = []
+        self.size_bytes = 0
+        self.runs: list[tuple[Batch, int, int]] = []  # where the records are by now: a batch, the first index, how many
+        self._starts: list[int] = []
+        self.failures: dict[int, BarnabasError] = {}
+
+    def carried(self, index: int, batch: Batch, first: int, count: int) -> None:
+        """The records from ``index`` on are in a batch."""
+        self._starts.append(index)
+        self.runs.append((batch, first, count))
+
+    def delivery(self, index: int) -> Delivery | None:
+        """The promise of the producer for a record, once it has it."""
+        position = bisect_right(self._starts, index) - 1
+        if position < 0:
+            return None
+        batch, first, count = self.runs[position]
+        distance = index - self._starts[position]
+        return Delivery(batch, first + distance) if distance < count else None
 
 
 class Promise:
     """What becomes of a record that was sent; ``result`` waits for it."""
 
-    __slots__ = ("_outbox", "delivery", "failure")
+    __slots__ = ("_bundle", "_index")
 
-    def __init__(self, outbox: Outbox[Any, Any]) -> None:
-        self._outbox = outbox
-        self.delivery: Delivery | None = None
-        self.failure: BaseException | None = None
+    def __init__(self, bundle: Bundle, index: int) -> None:
+        self._bundle = bundle
+        self._index = index
 
     @property
     def is_done(self) -> bool:
-        return self.failure is not None or (self.delivery is not None and self.delivery.is_done)
+        if self._index in self._bundle.failures:
+            return True
+        delivery = self._bundle.delivery(self._index)
+        return delivery is not None and delivery.is_done
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
         """Where the record went; raises why it did not go, or TimeoutError."""
-        return self._outbox.thread.run(self._wait(timeout_ms))
+        return self._bundle.outbox.thread.run(self._wait(timeout_ms))
 
     async def _wait(self, timeout_ms: int | None) -> RecordMetadata:
+        bundle, index = self._bundle, self._index
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            if self.delivery is None and self.failure is None:
-                await self._outbox.carried()
-            if self.failure is not None:
-                raise self.failure
-            assert self.delivery is not None
-            return await self.delivery
+            delivery = bundle.delivery(index)
+            if delivery is None and index not in bundle.failures:
+                await bundle.outbox.carried()
+                delivery = bundle.delivery(index)
+            if delivery is None:
+                raise bundle.failures[index]
+            return await delivery
 
 
 class Outbox(Generic[K, V]):
     def __init__(self, thread: LoopThread, producer: Producer[K, V]) -> None:
         self.thread = thread
         self._producer = producer
-        self._letters: deque[Letter] = deque()
+        self._lock = thread.new_lock()  # around the newest bundle, which both threads may want
+        self._bundles: deque[Bundle] = deque()
+        self._newest: Bundle | None = None
         self._is_called = False
         self._put_bytes = 0  # counted by the caller's thread alone
         self._taken_bytes = 0  # and this by the loop's
         self._draining: asyncio.Task[None] | None = None
         self._failure: BarnabasError | None = None
 
-    def put(self, letter: Letter) -> None:
-        """From the caller's thread; waits while too many are on their way."""
-        self._put_bytes += _size(letter)
-        self._letters.append(letter)
+    def put(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        headers: Headers | Mapping[str, bytes | None],
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> Promise:
+        """From the caller's thread; waits while too much is on its way."""
+        size_bytes = RECORD_BYTES + (len(value) if type(value) is bytes else OBJECT_BYTES)
+        with self._lock:
+            bundle = self._newest
+            if (
+                bundle is None
+                or bundle.topic != topic
+                or bundle.partition != partition
+                or headers
+                or bundle.headers
+                or timestamp_ms is not None
+                or bundle.timestamp_ms is not None
+                or len(bundle.pairs) >= BUNDLE_RECORDS_MAX
+            ):
+                bundle = self._newest = Bundle(self, topic, headers, partition, timestamp_ms)
+                self._bundles.append(bundle)
+            pairs = bundle.pairs
+            pairs.append((key, value))
+            bundle.size_bytes += size_bytes
+            promise = Promise(bundle, len(pairs) - 1)
+        self._put_bytes += size_bytes
         if not self._is_called:
             self._is_called = True
             self.thread.call_soon(self._called)
-        if len(self._letters) > RECORDS_MAX or self._put_bytes - self._taken_bytes > BYTES_MAX:
+        if self._put_bytes - self._taken_bytes > BYTES_MAX:
             self.thread.run(self.carried())
+        return promise
 
     def _called(self) -> None:
         if self._draining is None or self._draining.done():
             self._draining = asyncio.get_running_loop().create_task(self._drain(), name="outbox")
 
     async def _drain(self) -> None:
-        letters, post, intake = self._letters, self._producer.post, self._producer.intake
         while True:
-            while letters:
-                letter = letters.popleft()
-                promise, topic, value, key, headers, partition, timestamp_ms = letter
+            while self._bundles:
+                with self._lock:
+                    bundle = self._bundles.popleft()
+                    if bundle is self._newest:
+                        self._newest = None
                 try:
-                    promise.delivery = post(topic, value, key, headers, partition, timestamp_ms)
-                    if promise.delivery is None or intake.has_news:
-                        await self._carry(letter)
-                except BarnabasError as error:
-                    promise.failure = error
-                    self._failure = self._failure or error
-                except asyncio.CancelledError:
-                    promise.failure = ProducerClosed("the producer was closed before the record was sent")
-                    raise
-                self._taken_bytes += _size(letter)
+                    await self._carry(bundle)
+                finally:
+                    self._taken_bytes += bundle.size_bytes
             self._is_called = False
-            if not letters:  # looked at after the flag: whoever puts one now calls again
+            if not self._bundles:  # looked at after the flag: whoever puts one now calls again
                 return
             self._is_called = True
 
-    async def _carry(self, letter: Letter) -> None:
-        """What a plain call could not do: wait, or tell the sender."""
-        promise, topic, value, key, headers, partition, timestamp_ms = letter
-        if promise.delivery is None:
-            promise.delivery = await self._producer.send_soon(
-                topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+    async def _carry(self, bundle: Bundle) -> None:
+        producer, pairs, topic = self._producer, bundle.pairs, bundle.topic
+        is_bare = bundle.partition is None and bundle.timestamp_ms is None and not bundle.headers and producer.is_plain
+        index = 0
+        try:
+            while index < len(pairs):
+                run = producer.intake.quick_run(topic, pairs, index) if is_bare else None
+                if run is None:
+                    delivery = await self._carry_one(bundle, index)
+                    if delivery is None:
+                        index += 1
+                        continue
+                    run = (*delivery.place, 1)
+                elif producer.intake.has_news:
+                    await producer.tell_sender(topic)
+                bundle.carried(index, *run)
+                index += run[2]
+        except asyncio.CancelledError:
+            gone = ProducerClosed("the producer was closed before the record was sent")
+            bundle.failures |= dict.fromkeys(range(index, len(pairs)), gone)
+            raise
+
+    async def _carry_one(self, bundle: Bundle, index: int) -> Delivery | None:
+        key, value = bundle.pairs[index]
+        try:
+            return await self._producer.send_soon(
+                bundle.topic,
+                value,
+                key=key,
+                headers=bundle.headers,
+                partition=bundle.partition,
+                timestamp_ms=bundle.timestamp_ms,
             )
-        else:
-            await self._producer.tell_sender(topic)
+        except BarnabasError as error:
+            bundle.failures[index] = error
+            self._failure = self._failure or error
+            return None
 
     async def carried(self) -> None:
         """Until all that was put is with the producer, or could not be brought to it."""
-        while self._letters or (self._draining is not None and not self._draining.done()):
+        while self._bundles or (self._draining is not None and not self._draining.done()):
             self._called()
             assert self._draining is not None
             await asyncio.wait([self._draining])
@@ -122,8 +228,3 @@ class Outbox(Generic[K, V]):
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-
-
-def _size(letter: Letter) -> int:
-    value = letter[2]
-    return len(value) if type(value) is bytes else 256  # what an object will take is not known yet

@@ -71,9 +71,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Promise:
         """Wait only until there is room for the record; ``result`` of what this answers, or ``flush``, has the rest."""
-        promise = Promise(self._outbox)
-        self._outbox.put((promise, topic, value, key, headers, partition, timestamp_ms))
-        return promise
+        return self._outbox.put(topic, value, key, headers, partition, timestamp_ms)
 
     def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
         """Send pairs of key and value, and wait for all of them."""

@@ -74,7 +74,7 @@ class Producer(Generic[K, V]):
                 self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
             )
             self._accumulator.on_failure = self._transactions.fail
-        self._is_plain = self._coder is None and self._transactions is None
+        self.is_plain = self._coder is None and self._transactions is None
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -129,7 +129,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None,
     ) -> Delivery | None:
         """The way of most records, without a wait; None if there is something to wait for or to complain about."""
-        if not self._is_plain or self._is_closed:
+        if not self.is_plain or self._is_closed:
             return None
         if headers and isinstance(headers, Mapping):  # asking costs something, and most records have none
             headers = tuple(headers.items())
@@ -174,7 +174,7 @@ class Producer(Generic[K, V]):
         index = 0
         while index < len(pairs):
             run = None
-            if self._is_plain and not self._is_closed:
+            if self.is_plain and not self._is_closed:
                 run = self.intake.quick_run(topic, cast("list[tuple[bytes | None, bytes | None]]", pairs), index)
             if run is None:
                 key, value = pairs[index]
