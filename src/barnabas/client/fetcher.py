@@ -54,7 +54,7 @@ class Fetcher:
                 looked_at = loop.time()
                 await self._look(looked_at)
                 # A look may take longer than the pause that it has asked for: that time counts too, or nobody wakes us.
-                waiting = [c.not_before for c in self._cursors.values() if c.not_before > looked_at]
+                waiting = [c.not_before for c in self._cursors.values() if c.not_before >= looked_at]
                 try:
                     async with asyncio.timeout_at(min(waiting, default=None)):
                         await self._wake.wait()

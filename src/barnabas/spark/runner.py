@@ -6,6 +6,7 @@ A pipeline with dead letters has a second query for them. Who looks at it, and w
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS: Final = 60.0  # for the batch under way, when a pipeline shall stop
 POLL_SECONDS: Final = 0.1
-_ENDS: Final = ("org.apache.spark.SparkRuntimeException: ", "barnabas.spark.errors.", "barnabas.client.errors.")
+_OURS: Final = re.compile(r"(?:.*\s)?barnabas(?:\.\w+)+: (.+)")
+_ROW: Final = "a record cannot be decoded"
 
 
 @dataclass(frozen=True)
@@ -179,11 +181,10 @@ def _lag(source: Mapping[str, Any]) -> int | None:
 
 
 def reason_of(text: str) -> str:
-    """The sentence in a query's error: the last line that names one of our errors or Spark's, else the first line."""
+    """The sentence in a query's error: the last that is one of ours or Spark's own for a row, else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in reversed(lines):
-        for mark in _ENDS:
-            if mark in line:
-                rest = line.split(mark, 1)[1]
-                return rest.split(": ", 1)[1] if mark.startswith("barnabas") and ": " in rest else rest
-    return next((line for line in lines if "a record cannot be decoded" in line), lines[0] if lines else text)
+    ours = [found[1] for line in lines if (found := _OURS.match(line))]
+    if ours:
+        return ours[-1]
+    rows = [line for line in lines if _ROW in line]
+    return rows[-1].split("SparkRuntimeException: ")[-1] if rows else (lines[0] if lines else text)

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import WriterCommitMessage
@@ -96,7 +97,9 @@ def _write_in_transaction(
             connection.run(slot.write(producer, Marker(batch.batch_id, content)))
         return Written(content, connection.run(producer.hand_over()))
     finally:
-        connection.run(producer.close(flush=False))
+        # What went wrong before says more than that there is nothing left to abort.
+        with suppress(BarnabasError):
+            connection.run(producer.close(flush=False))
 
 
 def _already(
