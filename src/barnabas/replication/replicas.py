@@ -17,7 +17,7 @@ from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.model.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import NOBODY, Cluster, Partition
 from barnabas.replication.throttle import Throttle
@@ -52,6 +52,7 @@ class Replicas:
         self._settings_of = settings_of
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[Uuid, int], Partition] = {}
+        self._offline: set[tuple[Uuid, int]] = set()  # replicas whose directory has failed
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -85,8 +86,8 @@ class Replicas:
         known = self.image.topics.by_name.get(topic)
         if known is None or not 0 <= index < len(known.partitions):
             raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition is None and known.partitions[index].leader == self.broker_id:
-            raise ApiError(errors.KAFKA_STORAGE_ERROR)  # it is ours to lead, but its disk has failed
+        if partition is None and (known.id, index) in self._offline:
+            raise ApiError(errors.KAFKA_STORAGE_ERROR)
         raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
 
     def leader_by_id(self, topic_id: Uuid, index: int) -> Partition:
@@ -116,7 +117,8 @@ class Replicas:
 
     def state_of(self, topic: str, topic_id: Uuid, index: int) -> PartitionImage | None:
         """What the metadata in force says of a partition, wherever it is."""
-        known = self.image.topics.by_id.get(topic_id) or self.image.topics.by_name.get(topic)
+        topics = self.image.topics
+        known = topics.by_name.get(topic) if topic_id == ZERO_UUID else topics.by_id.get(topic_id)
         return known.partitions[index] if known is not None and 0 <= index < len(known.partitions) else None
 
     def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
@@ -216,8 +218,7 @@ class Replicas:
             state = topic.partitions[key.partition]
             partition = self.by_id.get((topic.id, key.partition))
             if self.broker_id not in state.replicas:
-                if partition is not None:
-                    await self._remove(topic.name, topic.id, key.partition)
+                await self._remove(topic.name, topic.id, key.partition)
             elif partition is not None:
                 self._change(partition, state)
             else:
@@ -255,10 +256,12 @@ class Replicas:
                 stored = None
             settings = self._settings_of(image, name)
             if stored is None:
+                self._check_new(key, topic_id)
                 stored = await self._store.create(key, topic_id, settings)
             stored.settings = settings
         except DiskFailure as failure:
             log.error("partition has no disk", partition=key, reason=failure)
+            self._offline.add((topic_id, index))
             return
         partition = Partition(
             broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state, cluster=self._cluster
@@ -269,7 +272,19 @@ class Replicas:
             self._following.update(partition)
         self._tell_leadership(partition, False)
 
+    def _check_new(self, key: TopicPartition, topic_id: Uuid) -> None:
+        """A replica that this broker had and has no more lies on a disk that has failed: it must not begin anew, empty.
+
+        Before the first picture is in force nobody can tell, so then a failed disk is reason enough.
+        """
+        if not self._store.offline:
+            return
+        before = self.state_of(key.topic, topic_id, key.partition)
+        if self.image is EMPTY or (before is not None and self.broker_id in before.replicas):
+            raise next(iter(self._store.offline.values()))
+
     async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:
+        self._offline.discard((topic_id, index))
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
@@ -287,4 +302,5 @@ class Replicas:
             if partition.log.directory.startswith(directory + "/"):
                 del self.by_name[key]
                 self.by_id.pop((partition.topic_id, key[1]), None)
+                self._offline.add((partition.topic_id, key[1]))
                 self._leave(partition)
