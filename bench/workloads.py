@@ -194,6 +194,14 @@ WORKLOADS = (
         "MB/s",
         {"record-bytes": 1000},
     ),
+    _coordinated(
+        "first record of a group",
+        "librdkafka's consumer in a new group, from its making on",
+        "first-record",
+        "first_record_ms",
+        "ms",
+        groups=9,
+    ),
     _coordinated("100 members", "a group of 100 joins again and syncs", "rebalance", "rebalance_ms", "ms", members=100),
     _coordinated(
         "100 members, CPU",

@@ -21,6 +21,7 @@ CLIENTS: dict[str, Callable[[Peer, Workload, Pace], Outcome]] = {
     "java-produce": java.produce,
     "java-consume": java.consume,
     "librdkafka-produce": librdkafka.produce,
+    "first-record": coordination.first_record,
     "rebalance": coordination.rebalance,
     "form-groups": coordination.form_groups,
     "keep-groups": coordination.keep_groups,

@@ -22,6 +22,12 @@ BEGINS = "BEGINS"
 _ACTIVE_SECONDS_MIN = 6.0
 
 
+def first_record(peer: Peer, workload: Workload, _pace: Pace) -> Outcome:
+    with topic_of(peer, workload) as topic:
+        figures, cost, client_seconds = _run(peer, "first_record", topic, workload.parameters["groups"])
+    return Outcome(figures, cost, client_seconds)
+
+
 def rebalance(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
     figures, cost, client_seconds = _run(
         peer, "group_load", "rebalance", workload.parameters["members"], max(pace.seconds, 3.0)
