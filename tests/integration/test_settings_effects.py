@@ -26,6 +26,7 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest
+from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -396,3 +397,21 @@ def test_segment_jitter_ms(tmp_path: Path) -> None:
         even, jittered = (len(list((tmp_path / f"{name}-0").glob("*.log"))) for name in ("even", "jittered"))
         assert even == 6
         assert jittered > even
+
+
+def test_advertised_listeners_and_broker_rack() -> None:
+    """advertised.listeners, broker.rack"""
+    settings = {"advertised_listeners": "PLAINTEXT://broker.example:19092", "broker_rack": "north"}
+    with running(**settings) as (_, talk):
+        (broker,) = talk.ask(MetadataRequest(topics=[])).brokers
+        assert (broker.host, broker.port, broker.rack) == ("broker.example", 19092, "north")
+    with running() as (running_broker, talk):
+        (broker,) = talk.ask(MetadataRequest(topics=[])).brokers
+        assert ((broker.host, broker.port), broker.rack) == (address_of(running_broker.bootstrap_servers), None)
+
+
+def test_num_partitions() -> None:
+    with running(num_partitions="5") as (_, talk):
+        asked = [MetadataRequest.MetadataRequestTopic(name="made-on-demand")]
+        talk.ask(MetadataRequest(topics=asked))
+        assert len(talk.ask(MetadataRequest(topics=asked)).topics[0].partitions) == 5
