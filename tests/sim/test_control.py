@@ -37,6 +37,7 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
+from barnabas.world.disk import DiskFailure
 
 VIRTUAL_SECONDS_MAX = 600.0
 ALL = (1, 2, 3)
@@ -500,3 +501,70 @@ def test_all_nodes_may_be_stopped_at_once_in_bounded_time() -> None:
         assert all(node._lifecycle is not None and node._lifecycle.phase is Phase.GONE for node in nodes.values())
 
     story(tell)
+
+
+def test_a_late_node_is_brought_up_by_a_snapshot() -> None:
+    async def whole() -> None:
+        often = {
+            "metadata.log.max.record.bytes.between.snapshots": "300",
+            "metadata.log.segment.ms": "1000",
+            "metadata.max.retention.bytes": "1",
+        }
+        cluster = SimulatedCluster(1, settings=often)
+        await cluster.start(1, is_founder=True)
+        for number in range(8):
+            assert (await create(1, f"t{number}", replicas=1)).error_code == 0
+            await asyncio.sleep(5)
+        await asyncio.sleep(10 * 61)  # the beginning of the log goes, a snapshot at a time
+        assert cluster.nodes[1].services.raft._running.machine.log.start_offset > 0
+        await asyncio.gather(cluster.start(2), cluster.start(3))
+        await until(lambda: voters(cluster) == {ALL})
+        await has_topic(cluster, "t0")
+        await has_topic(cluster, "t7")
+        cluster.kill(1)
+        assert (await create(2, "after", replicas=1)).error_code == 0  # who lives on knows enough to decide
+        await cluster.stop_all()
+
+    simulate(whole, seed=1, time_s_max=2000)
+
+
+def test_the_controller_knows_in_which_directory_a_replica_lies_and_acts_when_it_fails() -> None:
+    async def whole() -> None:
+        cluster = SimulatedCluster(1)
+        for number, given in cluster.settings.items():
+            cluster.settings[number] = {**given, "log.dirs": f"{given['log.dirs']},/data/second-{number}"}
+        await cluster.start_all()
+        assert (await create(1, "t", partitions=6)).error_code == 0
+        await has_topic(cluster, "t")
+
+        def is_told() -> bool:
+            for number, node in cluster.nodes.items():
+                known = node.services.store.directory_ids
+                for index, partition in enumerate(partitions_of(cluster, "t")):
+                    held = node.services.replicas.by_name["t", index]
+                    if partition.directory_of(number) != known[held.log.directory.rpartition("/")[0]]:
+                        return False
+            return True
+
+        await until(is_told, seconds_max=10)
+        await until(lambda: all(len(each.isr) == 3 for each in partitions_of(cluster, "t")))
+        hurt = others(cluster, active(cluster))[0]
+        node = cluster.nodes[hurt]
+        lost = [
+            index
+            for index in range(6)
+            if node.services.replicas.by_name["t", index].log.directory.startswith(f"/data/second-{hurt}/")
+        ]
+        assert 0 < len(lost) < 6
+        node.services.store._take_offline(f"/data/second-{hurt}", DiskFailure(f"/data/second-{hurt}", "it burns"))
+
+        def is_out() -> bool:
+            return all(
+                (hurt in each.isr) is (index not in lost) for index, each in enumerate(partitions_of(cluster, "t"))
+            )
+
+        await until(is_out, seconds_max=10)
+        assert all(each.leader not in (-1, hurt) for each in (partitions_of(cluster, "t")[index] for index in lost))
+        await cluster.stop_all()
+
+    simulate(whole, seed=1, time_s_max=VIRTUAL_SECONDS_MAX)

@@ -40,6 +40,7 @@ class BrokerLife:
         self.is_ready = False  # to be unfenced: what its node hosts is there
         self.next_ms = now_ms  # when to speak to the controller next
         self._failures = 0
+        self._is_hurried = False
         self._leave_answers = 0
         self._leave_deadline_ms = 0
         self._heard_ms = now_ms
@@ -84,7 +85,8 @@ class BrokerLife:
         if self.phase is Phase.RECOVERY and not is_fenced:
             self.phase = Phase.RUNNING
         is_waiting = self.is_ready and (is_fenced or not is_caught_up)
-        self.next_ms = now_ms + (CATCH_UP_MS if is_waiting else self._interval_ms)
+        self.next_ms = now_ms + (CATCH_UP_MS if is_waiting or self._is_hurried else self._interval_ms)
+        self._is_hurried = False
 
     def failed(self, *, now_ms: int) -> None:
         """There was no answer, or an error."""
@@ -99,6 +101,7 @@ class BrokerLife:
         """There is news for the controller that should not wait for the next heartbeat."""
         if self.is_registered:
             self.next_ms = min(self.next_ms, now_ms)
+            self._is_hurried = True  # also if a heartbeat that does not tell of it is under way
 
     def stop(self, *, is_controlled: bool, now_ms: int) -> None:
         if not self.is_registered or not is_controlled:

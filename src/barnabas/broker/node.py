@@ -14,6 +14,7 @@ from barnabas.broker import joining
 from barnabas.broker.assembly import Assembly, Ground
 from barnabas.broker.chores import Chores
 from barnabas.broker.controller_membership import ControllerMembership
+from barnabas.broker.directory_assignments import DirectoryAssignments
 from barnabas.broker.health import pages
 from barnabas.broker.lifecycle import Lifecycle
 from barnabas.broker.link_security import controller_links
@@ -198,6 +199,14 @@ class Node:
         self.observed.metrics.add(lambda: of_replication(replication))
         replication.start()
         cleanup.push_async_callback(replication.stop)
+        assignments = DirectoryAssignments(
+            replicas=replicas,
+            directory_ids=lambda: store.directory_ids,
+            link=services.controller_link,
+            timers=self._timers,
+            broker_epoch=lambda: lifecycle.broker_epoch,
+        )
+        cleanup.push_async_callback(assignments.stop)
         cleanup.push_async_callback(services.groups.stop)
         cleanup.push_async_callback(services.transactions.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)

@@ -115,12 +115,17 @@ def refusal(image: ClusterImage, broker_id: int, partition: PartitionImage, want
         len(isr) > 1 or partition.leader_recovery_state == LeaderRecoveryState.RECOVERED
     ):
         return INVALID_REQUEST
-    if not all(_is_eligible(image, replica, epoch) for replica, epoch in isr.items()):
+    if not all(_is_eligible(image, partition, replica, epoch) for replica, epoch in isr.items()):
         return INELIGIBLE_REPLICA
     return NONE
 
 
-def _is_eligible(image: ClusterImage, broker_id: int, epoch: int) -> bool:
-    """A broker that restarted since the leader saw it may have lost its tail; it must catch up again first."""
+def _is_eligible(image: ClusterImage, partition: PartitionImage, broker_id: int, epoch: int) -> bool:
+    """A broker that restarted since the leader saw it may have lost its tail; it must catch up again first.
+
+    One whose directory has failed has lost all of it, though a fetch from before that may still be under way.
+    """
     broker = image.brokers.get(broker_id)
-    return broker is not None and broker.is_active and epoch in (-1, broker.epoch)
+    if broker is None or not broker.is_active or epoch not in (-1, broker.epoch):
+        return False
+    return broker.has_online(partition.directory_of(broker_id))

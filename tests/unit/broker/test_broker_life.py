@@ -111,3 +111,8 @@ def test_news_do_not_wait_for_the_next_heartbeat() -> None:
     one = running()
     one.hurry(now_ms=500)
     assert one.next_ms == 500
+    # The answer that comes now may be that to a heartbeat from before.
+    one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=510)
+    assert one.next_ms == 510 + CATCH_UP_MS
+    one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=600)
+    assert one.next_ms == 2600

@@ -127,3 +127,11 @@ def test_a_recovered_leader_says_so(cluster: Any) -> None:
     )
     assert alter(cluster, wanted([0], partition_epoch=1)).error_code == 0
     assert cluster.partition("t").leader_recovery_state == 0
+
+
+def test_a_replica_in_a_directory_that_failed_is_not_taken_into_the_isr(cluster: Any) -> None:
+    cluster.create("t", [0, 1, 2])
+    assert alter(cluster, wanted([0, 2])).error_code == 0
+    cluster.apply(r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, log_dirs=[cluster.uuid(77)]))
+    refused = alter(cluster, wanted([0, 2, 1], partition_epoch=1))
+    assert refused.error_code == errors.INELIGIBLE_REPLICA.code
