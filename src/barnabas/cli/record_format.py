@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.cli.failure import Failure
+from barnabas.cli.unpacking import compile_unpacking
 
 VALUE_LINES: Final = "%v\n"
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 HELP: Final = (
     "percent format: %%t topic, %%p partition, %%o offset, %%d timestamp, %%k key, %%v value, %%h{%%k=%%v } headers, "
     "%%T %%K %%V lengths, %%H header count, %%i running number, %%%% a percent sign; %%k %%v take {hex}, {base64}, "
-    "{json}; numbers take {hex64}, {big64}, {little32} and so on; %%d takes {strftime[%%F %%T]}; \\n \\t \\r \\0 \\xHH"
+    "{json}, {unpack[>Iq]}; numbers take {hex64}, {big64}, {little32} and so on; "
+    "%%d takes {strftime[%%F %%T]}; \\n \\t \\r \\0 \\xHH"
 )
 
 
@@ -175,8 +177,10 @@ def _pieces(text: str, texts: dict[str, Any], numbers: dict[str, Any]) -> list[P
 def _piece(verb: str, modifier: str, texts: dict[str, Any], numbers: dict[str, Any]) -> Piece:
     if verb in texts:
         get, change = texts[verb], _TEXT_MODIFIERS.get(modifier)
+        if modifier.startswith("unpack[") and modifier.endswith("]"):
+            change = compile_unpacking(modifier[len("unpack[") : -1])
         if change is None:
-            raise Failure(f"%{verb}{{{modifier}}}: say {', '.join(filter(None, _TEXT_MODIFIERS))}")
+            raise Failure(f"%{verb}{{{modifier}}}: say {', '.join(filter(None, _TEXT_MODIFIERS))} or unpack[...]")
         return get if not modifier else lambda line: change(get(line))
     if verb in numbers:
         number, write = numbers[verb], number_writer(verb, modifier)
