@@ -15,6 +15,7 @@ EXTENSIONS = cythonize(
             depends=["src/barnabas/wire/named_tuple.pxd"],
         ),
         Extension("barnabas.wire.record_encoder", ["src/barnabas/wire/record_encoder.py"]),
+        Extension("barnabas.wire.key_hash", ["src/barnabas/wire/key_hash.py"]),
         Extension("barnabas.wire.record_headers", ["src/barnabas/wire/record_headers.py"]),
         Extension(
             "barnabas.wire.record_filter",

@@ -1,7 +1,7 @@
 """Rows of an Arrow table on their way to partitions: whom each row belongs to, and a batch's share as one value.
 
-No Python object is made for a row: only for each distinct key, whose partition is a hash. pyarrow is imported on first
-use; the producer's ``send_arrow`` calls this, bytes are made in ``wire/columns.py``.
+No Python object is made for a row, unless a partitioner of one's own wants to see the distinct keys. pyarrow is
+imported on first use; the producer's ``send_arrow`` calls this, bytes are made in ``wire/columns.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.batch import RECORD_OVERHEAD_BYTES, BatchContent
+from barnabas.wire import key_hash
 from barnabas.wire.columns import encode_columns
+from barnabas.wire.columns_headers import cells, view
 
 if TYPE_CHECKING:
     import pyarrow
@@ -74,8 +76,31 @@ def by_value(table: pyarrow.Table, name: str) -> Iterator[tuple[Any, pyarrow.Tab
         yield value, table.filter(pc.equal(column, value) if value is not None else pc.is_null(column))
 
 
-def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) -> pyarrow.Array | None:
+def partitions_by_murmur2(table: pyarrow.Table, partition_count: int) -> pyarrow.Array | None:
     """The partition of every row that has a key, null for the others; None if no row has one."""
+    import pyarrow as pa
+
+    if "key" not in table.column_names or table.column("key").null_count == len(table):
+        return None
+    keys = table.column("key").combine_chunks()
+    bounds, data, bits, first_bit = cells(keys)
+    chosen = bytearray(4 * len(keys))
+    key_hash.partitions(bounds, data or b"\x00", bits, first_bit, partition_count, view(chosen, "i"))
+    array = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(chosen)], null_count=0)
+    if bits is None:
+        return array
+    return _masked(array, keys)
+
+
+def _masked(array: pyarrow.Array, keys: pyarrow.Array) -> pyarrow.Array:
+    """Null where the key is."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(keys.is_valid(), array, None)
+
+
+def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) -> pyarrow.Array | None:
+    """The same by any function, which is asked once for every distinct key."""
     import pyarrow as pa
 
     if "key" not in table.column_names or table.column("key").null_count == len(table):

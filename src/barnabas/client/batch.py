@@ -219,17 +219,14 @@ async def delivered(batch: Batch) -> None:
         index += len(piece.records) - position
 
 
-class Delivery:
+class Delivery(NamedTuple):
     """Await it to learn where the record went, or why it did not go."""
 
-    __slots__ = ("_batch", "_index")
-
-    def __init__(self, batch: Batch, index: int) -> None:
-        self._batch = batch
-        self._index = index
+    batch: Batch  # the one that it came into
+    number: int  # of the record in it
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        batch, index = self._batch.after_split(self._index)
+        batch, index = self.batch.after_split(self.number)
         while not batch.done.done():
             batch.is_watched = True
             # The future belongs to all records of the batch: one waiter that is cancelled must not cancel it.
@@ -240,18 +237,10 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        return self._batch.after_split(self._index)[0].done.done()
+        return self.batch.after_split(self.number)[0].done.done()
 
     @property
     def metadata(self) -> RecordMetadata:
         """Where the record went, once it is done; raises why it did not go."""
-        batch = self._batch
-        if batch._successors:
-            batch, index = batch.after_split(self._index)
-            return batch.metadata(index)
-        return batch.metadata(self._index)
-
-    @property
-    def place(self) -> tuple[Batch, int]:
-        """The batch that it came into, and its index there."""
-        return self._batch, self._index
+        batch, index = self.batch.after_split(self.number)
+        return batch.metadata(index)

@@ -189,7 +189,7 @@ class Outbox(Generic[K, V]):
                     if delivery is None:
                         index += 1
                         continue
-                    run = (*delivery.place, 1)
+                    run = (*delivery, 1)
                 elif producer.intake.has_news:
                     await producer.tell_sender(topic)
                 bundle.carried(index, *run)

@@ -107,7 +107,7 @@ class Intake:
             ):
                 records.append((timestamp_ms, key, value, headers))
                 batch.records_bytes += size_bytes
-                return Delivery(batch, len(records) - 1)
+                return _new_tuple(Delivery, (batch, len(records) - 1))
         batch = accumulator.open(queue, now=asyncio.get_running_loop().time())
         self.has_news = True
         return batch.append((timestamp_ms, key, value, headers), size_bytes)

@@ -7,37 +7,14 @@ of :func:`of_key`; the producer asks :class:`Sticky` only for records without a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import Struct
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
+from barnabas.wire.key_hash import murmur2
 from barnabas.world.entropy import Entropy
 
+__all__ = ["Partitioner", "Sticky", "murmur2", "of_key"]
+
 Partitioner: TypeAlias = Callable[[str, bytes, int], int]  # topic, key, partition count -> partition
-
-_SEED: Final = 0x9747B28C
-_MULTIPLIER: Final = 0x5BD1E995
-_SHIFT: Final = 24
-_MASK: Final = 0xFFFFFFFF
-_words: Final = Struct("<I").iter_unpack
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit hash that Java's client uses, as an unsigned number."""
-    size = len(data)
-    whole = size & ~3
-    digest = _SEED ^ size
-    for (word,) in _words(data[:whole]):
-        word = word * _MULTIPLIER & _MASK
-        word ^= word >> _SHIFT
-        word = word * _MULTIPLIER & _MASK
-        digest = (digest * _MULTIPLIER & _MASK) ^ word
-    tail = size - whole
-    if tail:
-        digest ^= int.from_bytes(data[whole:], "little")
-        digest = digest * _MULTIPLIER & _MASK
-    digest ^= digest >> 13
-    digest = digest * _MULTIPLIER & _MASK
-    return digest ^ (digest >> 15)
 
 
 def of_key(topic: str, key: bytes, partition_count: int) -> int:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, Self, cast
 
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_of, slices
+from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_by_murmur2, partitions_of, slices
 from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
@@ -112,28 +112,15 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
-        delivery = self.post(topic, value, key, headers, partition, timestamp_ms)
+        intake = self.intake
+        delivery = None
+        if self.is_plain and not headers:  # the way of most records
+            delivery = intake.quick(topic, key, value, (), partition, timestamp_ms)  # type: ignore[arg-type]
         if delivery is None:
             delivery = await self._send_slowly(topic, value, key, headers, partition, timestamp_ms)
-        if self.intake.has_news:
+        if intake.has_news:
             await self.tell_sender(topic)
         return delivery
-
-    def post(
-        self,
-        topic: str,
-        value: V | None,
-        key: K | None,
-        headers: Headers | Mapping[str, bytes | None],
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> Delivery | None:
-        """The way of most records, without a wait; None if there is something to wait for or to complain about."""
-        if not self.is_plain or self._is_closed:
-            return None
-        if headers and isinstance(headers, Mapping):  # asking costs something, and most records have none
-            headers = tuple(headers.items())
-        return self.intake.quick(topic, key, value, headers, partition, timestamp_ms)  # type: ignore[arg-type]
 
     async def _send_slowly(
         self,
@@ -174,11 +161,11 @@ class Producer(Generic[K, V]):
         index = 0
         while index < len(pairs):
             run = None
-            if self.is_plain and not self._is_closed:
+            if self.is_plain:
                 run = self.intake.quick_run(topic, cast("list[tuple[bytes | None, bytes | None]]", pairs), index)
             if run is None:
                 key, value = pairs[index]
-                batch, first = (await self.send_soon(topic, value, key=key)).place
+                batch, first = await self.send_soon(topic, value, key=key)
                 run = batch, first, 1
             elif self.intake.has_news:
                 await self.tell_sender(topic)
@@ -209,7 +196,10 @@ class Producer(Generic[K, V]):
         names = table.column_names
         if "partition" not in names:
             count = len(found.partitions)
-            chosen = partitions_of(table, lambda key: self._partitioner(topic, key, count))
+            if self._partitioner is of_key:
+                chosen = partitions_by_murmur2(table, count)
+            else:
+                chosen = partitions_of(table, lambda key: self._partitioner(topic, key, count))
             if chosen is None:
                 return await self._send_slices(found, table, None)
             table = table.append_column("partition", chosen)
@@ -333,6 +323,7 @@ class Producer(Generic[K, V]):
                 await self.flush()
         finally:
             self._is_closed = True
+            self.is_plain = False  # so that the short way ends here too
             if self._running is not None:
                 self._running.cancel()
                 await asyncio.wait([self._running])

@@ -15,7 +15,7 @@ from barnabas.client import admin, blocking, blocking_admin, consumer, producer,
 # What has no meaning without a loop, or is there under another name.
 ASYNC_ONLY = {
     "Producer": {"cluster", "settings", "begin_transaction", "commit_transaction", "abort_transaction"}
-    | {"post", "intake", "is_plain", "tell_sender"},
+    | {"intake", "is_plain", "tell_sender"},
     "Consumer": {"cluster", "settings", "give_back"},
     "Topic": {"name", "settings"},
     "Admin": {"cluster"},

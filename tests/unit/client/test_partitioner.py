@@ -1,9 +1,19 @@
 from __future__ import annotations
 
-import pytest
+import importlib.util
+from pathlib import Path
+from types import ModuleType
 
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.client.arrow_rows import partitions_by_murmur2
 from barnabas.client.partitioner import Sticky, murmur2, of_key
 from barnabas.model.ids import Uuid
+from barnabas.wire import columns, key_hash
+from barnabas.wire.columns_headers import cells
 
 
 class Counting:
@@ -62,3 +72,38 @@ def test_topics_stick_by_themselves() -> None:
     sticky.choose("two", (0, 1), size_bytes=100)
     sticky.choose("two", (0, 1), size_bytes=100)
     assert sticky.choose("one", (0, 1), size_bytes=5) == one
+
+
+def interpreted() -> ModuleType:
+    """The hash from its source, whether or not a compiled one stands beside it."""
+    path = Path(columns.__file__).parent / "key_hash.py"
+    spec = importlib.util.spec_from_file_location("interpreted_key_hash", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@given(st.lists(st.none() | st.binary(max_size=20), min_size=1, max_size=30), st.integers(0, 5), st.integers(1, 9))
+@settings(deadline=None)
+def test_a_column_of_keys_goes_where_its_keys_go_one_by_one(keys: list[bytes | None], skip: int, count: int) -> None:
+    table = pa.table({"key": pa.array([*([b"before"] * skip), *keys], pa.binary())}).slice(skip)
+    found = partitions_by_murmur2(table, count)
+    expected = [None if key is None else of_key("t", key, count) for key in keys]
+    assert ([None] * len(keys) if found is None else found.to_pylist()) == expected
+    twin = interpreted()
+    assert [None if key is None else (twin.murmur2(key) & 0x7FFFFFFF) % count for key in keys] == expected
+    out = memoryview(bytearray(4 * len(keys))).cast("i")
+    cells_of = cells(table.column("key").combine_chunks())
+    twin.partitions(cells_of[0], cells_of[1] or b"\x00", *cells_of[2:], count, out)
+    assert [None if key is None else out[row] for row, key in enumerate(keys)] == expected
+
+
+def test_bounds_that_lie_are_refused() -> None:
+    for module in (key_hash, interpreted()):
+        for bounds in ([0, 5], [-1, 1], [2, 1]):
+            lies = memoryview(bytearray(8)).cast("i")
+            lies[0], lies[1] = bounds
+            with pytest.raises(ValueError, match="outside"):
+                module.partitions(lies, b"key", None, 0, 3, memoryview(bytearray(4)).cast("i"))
