@@ -11,6 +11,7 @@ import pytest
 from talk import Talk, batch, creatable, fetch_request, produce_request
 
 from barnabas.model import errors
+from barnabas.security.plain import LOGIN_MODULE
 from barnabas.testing import Broker
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
@@ -18,6 +19,8 @@ from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 SMALL = batch(b"x" * 1000)
 CLIENT: dict[str, str | None] = {"client-id": "limited"}
@@ -240,3 +243,31 @@ def test_a_longer_window_lets_more_topics_be_made_at_once() -> None:
         assert [row.error_code for row in first.topics] == [0, 0]
         last = talk.ask(CreateTopicsRequest(topics=[creatable("c")]))
         assert last.topics[0].error_code == errors.THROTTLING_QUOTA_EXCEEDED.code
+
+
+def test_the_quota_of_a_user_goes_by_who_signed_in_and_rights_are_checked_all_the_same(name: str) -> None:
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.jaas.config": f"{LOGIN_MODULE} required user_admin=x user_alice=x user_bob=x;",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:alice",
+    }
+    with Broker(settings=settings) as running:
+        talks = {}
+        for user in ("admin", "alice", "bob"):
+            talks[user] = Talk(running.bootstrap_servers)
+            talks[user].ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            assert talks[user].ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0x".encode())).error_code == 0
+        talks["admin"].create(name)
+        set_quota(talks["admin"], {"user": "alice"}, "producer_byte_rate", 1000)
+        answers = {user: talk.ask(produce_request(name, batch(b"x" * 11_000)), 12) for user, talk in talks.items()}
+        for talk in talks.values():
+            talk.close()
+    codes = {user: each.responses[0].partition_responses[0].error_code for user, each in answers.items()}
+    assert codes == {"admin": 0, "alice": 0, "bob": errors.TOPIC_AUTHORIZATION_FAILED.code}
+    assert {user: each.throttle_time_ms > 0 for user, each in answers.items()} == {
+        "admin": False,
+        "alice": True,
+        "bob": False,
+    }
