@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from barnabas import NewTopic, ProducerSettings, Settings, blocking
 from barnabas.testing import BrokerProcess
 
 pyspark = pytest.importorskip("pyspark")
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the demo's shop is used here too
 QUERY_SECONDS_MAX = 120
 
 
