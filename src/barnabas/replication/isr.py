@@ -18,6 +18,7 @@ from barnabas.model.ids import NO_OFFSET
 
 NEVER_MS: Final = -(2**62)
 NO_BROKER_EPOCH: Final = -1  # unknown, or a follower too old to say
+INELIGIBLE_MS: Final = 1_000  # how long the controller's no to a follower is taken for an answer
 
 # The epoch in which a broker is registered, if it is alive and not on its way out; otherwise None.
 ActiveEpoch = Callable[[int], int | None]
@@ -131,6 +132,7 @@ class InSyncReplicas:
     __slots__ = (
         "_broker_id",
         "_epoch_start",
+        "_ineligible_until_ms",
         "_maximal",
         "followers",
         "is_recovering",
@@ -144,6 +146,7 @@ class InSyncReplicas:
         assert image.leader == broker_id
         self._broker_id = broker_id
         self._epoch_start = end_offset
+        self._ineligible_until_ms = NEVER_MS
         self.leader_epoch = image.leader_epoch
         self.proposal: Proposal | None = None
         self.followers: dict[int, Follower] = {}
@@ -199,12 +202,15 @@ class InSyncReplicas:
 
     # --- changes --------------------------------------------------------------------------------------------------
 
-    def expansion(self, broker_id: int, *, high_watermark: int, active_epoch: ActiveEpoch) -> Proposal | None:
+    def expansion(
+        self, broker_id: int, *, high_watermark: int, now_ms: int, active_epoch: ActiveEpoch
+    ) -> Proposal | None:
         """Ask for a follower that has reached the high watermark and the start of this epoch."""
         follower = self.followers[broker_id]
         if (
             self.proposal is not None
             or broker_id in self.isr
+            or now_ms < self._ineligible_until_ms
             or follower.end_offset < max(high_watermark, self._epoch_start)
             or not self._is_eligible(follower, active_epoch)
         ):
@@ -263,11 +269,13 @@ class InSyncReplicas:
         self.is_recovering = False
         return True
 
-    def refused(self, proposal: Proposal, error: WireError) -> bool:
+    def refused(self, proposal: Proposal, error: WireError, *, now_ms: int) -> bool:
         """Whether to ask the same again."""
         if self.proposal is not proposal:
             return False
         if error in NOT_DONE:
+            # Its every fetch would make us ask again, until we know of it what the controller knows.
+            self._ineligible_until_ms = now_ms + INELIGIBLE_MS
             self.proposal = None
             self._maximal = frozenset(self.isr)
             return False

@@ -291,7 +291,10 @@ class Partition:
         assert self.in_sync is not None
         self._propose(
             self.in_sync.expansion(
-                broker_id, high_watermark=self.log.high_watermark, active_epoch=self._cluster.active_epoch
+                broker_id,
+                high_watermark=self.log.high_watermark,
+                now_ms=self._clock.monotonic_ms(),
+                active_epoch=self._cluster.active_epoch,
             )
         )
 
@@ -302,6 +305,7 @@ class Partition:
             self._propose(
                 self.in_sync.shrinking(self.log.end_offset, now_ms=now_ms, lag_ms_max=self._cluster.lag_ms_max)
             )
+            self.check_outsiders()
 
     def _propose(self, proposal: Proposal | None) -> None:
         if proposal is not None:
@@ -318,7 +322,8 @@ class Partition:
 
     def refused(self, proposal: Proposal, error: errors.WireError) -> bool:
         """Whether the controller is to be asked again."""
-        is_again = self.in_sync is not None and self.in_sync.refused(proposal, error)
+        now_ms = self._clock.monotonic_ms()
+        is_again = self.in_sync is not None and self.in_sync.refused(proposal, error, now_ms=now_ms)
         if not is_again:
             self._advance()
         return is_again

@@ -124,10 +124,6 @@ class Replicas:
     def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition | None:
         return self.by_id.get((topic_id, index)) or self.by_name.get((topic, index))
 
-    def directory_of(self, partition: Partition) -> Uuid | None:
-        """The identity of the directory in which a replica lies; None if that has failed."""
-        return self._store.directory_ids.get(partition.log.directory.rpartition("/")[0])
-
     # --- telling others -------------------------------------------------------------------------------------------
 
     def on_leadership(self, callback: OnLeadership) -> Callable[[], None]:

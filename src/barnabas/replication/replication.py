@@ -14,7 +14,6 @@ from typing import Final
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
-from barnabas.replication.directory_assignments import DirectoryAssignments
 from barnabas.replication.fetcher import Sender
 from barnabas.replication.fetchers import Fetchers
 from barnabas.replication.isr import Proposal
@@ -52,13 +51,6 @@ class Replication:
         self._replicas = replicas
         self._settings = settings
         self.isr_changes = IsrChanges(broker_id=self.broker_id, broker_epoch=broker_epoch, ask=ask, timers=timers)
-        self.directories = DirectoryAssignments(
-            broker_id=self.broker_id,
-            broker_epoch=broker_epoch,
-            directory_of=replicas.directory_of,
-            ask=ask,
-            timers=timers,
-        )
         self.fetchers = Fetchers(self)
         replicas.on_failure = on_failure
         replicas.connect(self, self.fetchers)
@@ -80,7 +72,6 @@ class Replication:
             await asyncio.gather(self._checking, return_exceptions=True)
         await self.fetchers.stop()
         await self.isr_changes.stop()
-        await self.directories.stop()
 
     # --- what leaders and fetchers ask for ------------------------------------------------------------------------
 
@@ -104,10 +95,6 @@ class Replication:
     def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
         if any(resource.type == ResourceType.BROKER for resource in changes.changed_configs):
             self.fetchers.resize()
-        for key in changes.changed_partitions:
-            partition = self._replicas.by_id.get(key)
-            if partition is not None:
-                self.directories.check(partition)
         if changes.changed_brokers:
             for partition in self._replicas:
                 partition.check_outsiders()

@@ -49,8 +49,8 @@ class Machine(InSyncReplicas):
     def watermark(self, *, now_ms: int = 0) -> int:
         return self.high_watermark(self.end_offset, now_ms=now_ms, lag_ms_max=LAG_MS, active_epoch=self.epochs.get)
 
-    def expand(self, broker_id: int, *, high_watermark: int = 100) -> Proposal | None:
-        return self.expansion(broker_id, high_watermark=high_watermark, active_epoch=self.epochs.get)
+    def expand(self, broker_id: int, *, high_watermark: int = 100, now_ms: int = 0) -> Proposal | None:
+        return self.expansion(broker_id, high_watermark=high_watermark, now_ms=now_ms, active_epoch=self.epochs.get)
 
     def shrink(self, *, now_ms: int) -> Proposal | None:
         return self.shrinking(self.end_offset, now_ms=now_ms, lag_ms_max=LAG_MS)
@@ -97,7 +97,7 @@ def test_a_replica_on_its_way_into_the_isr_counts_until_the_controller_has_spoke
     machine.hear(2, 200)
     del machine.epochs[3]
     assert machine.watermark(now_ms=10 * LAG_MS) == 100, "it may be in the ISR by now, so nothing goes past it"
-    assert not machine.refused(proposal, errors.INELIGIBLE_REPLICA)
+    assert not machine.refused(proposal, errors.INELIGIBLE_REPLICA, now_ms=0)
     assert machine.watermark(now_ms=10 * LAG_MS) == 200
 
 
@@ -216,9 +216,19 @@ def test_what_a_refusal_means(error: WireError, *, is_again: bool, is_open: bool
     machine = Machine()
     proposal = machine.shrink(now_ms=LAG_MS + 1)
     assert proposal is not None
-    assert machine.refused(proposal, error) == is_again
+    assert machine.refused(proposal, error, now_ms=0) == is_again
     assert (machine.proposal is proposal) == is_open
     assert machine.isr == (1, 2, 3)
+
+
+def test_a_follower_that_the_controller_does_not_want_is_proposed_again_after_a_while() -> None:
+    machine = Machine((1, 2))
+    machine.hear(3, 100)
+    proposal = machine.expand(3)
+    assert proposal is not None
+    machine.refused(proposal, errors.INELIGIBLE_REPLICA, now_ms=50)
+    assert machine.expand(3, now_ms=1049) is None
+    assert machine.expand(3, now_ms=1050) is not None
 
 
 def test_newer_metadata_end_a_proposal_and_its_late_answer_is_passed_over() -> None:
@@ -228,7 +238,7 @@ def test_newer_metadata_end_a_proposal_and_its_late_answer_is_passed_over() -> N
     assert machine.apply(image((1, 3), partition_epoch=8), now_ms=LAG_MS + 1)
     assert machine.proposal is None
     assert not machine.answered(proposal, Answer(5, 8, (1,)))
-    assert not machine.refused(proposal, errors.UNKNOWN_SERVER_ERROR)
+    assert not machine.refused(proposal, errors.UNKNOWN_SERVER_ERROR, now_ms=0)
     assert machine.isr == (1, 3)
 
 

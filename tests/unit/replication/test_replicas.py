@@ -6,7 +6,7 @@ import asyncio
 from typing import NoReturn
 
 import pytest
-from trio import TOPIC, TOPIC_ID, Trio, directory
+from trio import TOPIC, TOPIC_ID, Trio
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -76,22 +76,5 @@ def test_more_fetchers_share_the_partitions_of_a_leader() -> None:
                 partition = trio.brokers[1].replicas.by_id[TOPIC_ID, index]
                 async with asyncio.timeout(5):
                     assert await partition.acknowledged(trio.append(partition, b"x"))
-
-    simulate(main)
-
-
-def test_the_controller_hears_where_a_replica_lies() -> None:
-    async def main() -> None:
-        async with Trio() as trio:
-            assert trio.state.directory_of(2) == directory(2)
-            trio.brokers[2].store._directories[0].directory_id = directory(102)  # as if it had gone to the other disk
-            trio.is_controller_deaf = True
-            trio.change(leader=1)
-            await trio.settled(3000)
-            assert trio.state.directory_of(2) == directory(2)
-            trio.is_controller_deaf = False
-            await trio.settled(3000)
-            assert trio.state.directory_of(2) == directory(102), "it was said again"
-            assert trio.isr == [1, 2, 3]
 
     simulate(main)

@@ -33,7 +33,6 @@ from barnabas.metadata.records import (
     TopicRecord,
     UnfenceBrokerRecord,
 )
-from barnabas.metadata.replica_directories import assign_replicas_to_dirs
 from barnabas.model.ids import Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
@@ -51,7 +50,6 @@ from barnabas.wire.frame import decode_request_header, decode_response, encode_r
 from barnabas.wire.message import Message, decode
 from barnabas.wire.messages import request_of, response_of
 from barnabas.wire.messages.alter_partition import AlterPartitionRequest
-from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.wire.records import encode_batch
 from barnabas.world.disk import FileSlice
 from barnabas.world.memory import MemoryDisk
@@ -100,7 +98,6 @@ class Broker:
             defaults=trio.topic_settings,
             settings_of=lambda topic: trio.topic_settings,
         )
-        self.store._directories[0].directory_id = directory(self.id)
         self.replicas = Replicas(
             broker_id=self.id, store=self.store, settings_of=lambda image, topic: trio.topic_settings
         )
@@ -280,7 +277,7 @@ class Trio:
                 broker_epoch=broker.epoch,
                 end_points=[],
                 rack=rack,
-                log_dirs=[directory(broker.id), directory(broker.id + 100)],
+                log_dirs=[directory(broker.id)],
                 fenced=True,
             ),
             UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch),
@@ -334,13 +331,8 @@ class Trio:
                 static={},
             ),
         )
-        records: list[Message]
-        response: Message
-        if isinstance(message, AlterPartitionRequest):
-            records, response = alter_partition(self.image, message, facts)
-        else:
-            assert isinstance(message, AssignReplicasToDirsRequest)
-            records, response = assign_replicas_to_dirs(self.image, message, facts)
+        assert isinstance(message, AlterPartitionRequest)
+        records, response = alter_partition(self.image, message, facts)
         if records:
             self.commit(*records)
         await self.travel(0, broker.id)
