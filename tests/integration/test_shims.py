@@ -150,13 +150,17 @@ def test_groups_are_described_as_kafka_lays_them_out(run: Run, group: str) -> No
     assert run("consumer_groups", "--list", "--state")[1].splitlines()[0] == f"{'GROUP':<25} {'STATE':<20}"
     code, out, error = run("consumer_groups", "--describe", "--group", group)
     assert (code, error) == (0, f"\nConsumer group '{group}' has no active members.\n")
-    assert out == (
-        "\nGROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     "
-        "HOST            CLIENT-ID\n"
-        f"{group:<15} {topic:<15} 0          2               3               1               -               "
-        "-               -\n"
-        f"{group:<15} {topic:<15} 1          0               0               0               -               "
-        "-               -\n"
+    columns = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST")
+    widths = (max(15, len(group)), max(15, len(topic)), 10, 15, 15, 15, 15, 15)
+
+    def line(*cells: object) -> str:
+        return (
+            " ".join(f"{cell!s:<{width}}" for cell, width in zip(cells[:-1], widths, strict=True)) + f" {cells[-1]}\n"
+        )
+
+    nobody = ("-", "-", "-")
+    assert out == "\n" + line(*columns, "CLIENT-ID") + line(group, topic, 0, 2, 3, 1, *nobody) + line(
+        group, topic, 1, 0, 0, 0, *nobody
     )
     assert run("consumer_groups", "--describe", "--group", group, "--members")[1].endswith(
         "\nGROUP           CONSUMER-ID     HOST            CLIENT-ID       #PARTITIONS     \n"
