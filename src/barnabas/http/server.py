@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 HEAD_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 64
 REQUEST_SECONDS_MAX: Final = 10.0
-PIECES_PER_TURN: Final = 500
+PIECES_PER_TURN: Final = 100  # a few milliseconds
 PLAIN: Final = "text/plain; charset=utf-8"
 _REASONS: Final = {
     200: "OK",
