@@ -49,6 +49,7 @@ class MemoryDisk:
         # Faults, set by tests at will.
         self.capacity_bytes = capacity_bytes
         self.is_cached = True  # False: ``view`` always says that the page cache has nothing
+        self.read_only_prefix: str | None = None  # nothing below this path can be changed
         self.load_delay_ms = 0
         self.sync_delay_ms = 0
 
@@ -88,6 +89,7 @@ class MemoryDisk:
         for name in _names(path):
             node = directory.entries.get(name)
             if node is None:
+                self._check_writable(path)
                 node = _Directory(self.now_ms())
                 self._change([(directory, name, node)])
             if not isinstance(node, _Directory):
@@ -95,6 +97,7 @@ class MemoryDisk:
             directory = node
 
     def rename(self, source: str, target: str) -> None:
+        self._check_writable(source)
         node = self._get(source)
         source_directory, source_name = self._place(source)
         target_directory, target_name = self._place(target)
@@ -112,6 +115,8 @@ class MemoryDisk:
 
     def remove(self, path: str) -> None:
         node = self._find(path)
+        if node is not None:
+            self._check_writable(path)
         if isinstance(node, _Directory):
             raise DiskFailure(path, "Is a directory")
         if node is not None:
@@ -228,10 +233,15 @@ class MemoryDisk:
         return self._clock.wall_ms()
 
     def check_write(self, path: str, growth_bytes: int) -> None:
+        self._check_writable(path)
         if _take(self._failing_writes, path):
             raise DiskFailure(path, "Input/output error")
         if self.capacity_bytes is not None and growth_bytes > self.capacity_bytes - self.used_bytes():
             raise DiskFull(path, "No space left on device")
+
+    def _check_writable(self, path: str) -> None:
+        if self.read_only_prefix is not None and path.startswith(self.read_only_prefix):
+            raise DiskFailure(path, "Read-only file system")
 
     def check_read(self, path: str) -> None:
         if _take(self._failing_reads, path):
