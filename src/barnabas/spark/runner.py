@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS: Final = 60.0  # for the batch under way, when a pipeline shall stop
 POLL_SECONDS: Final = 0.1
 _OURS: Final = re.compile(r"(?:.*\s)?barnabas(?:\.\w+)+: (.+)")
-_ROW: Final = "a record cannot be decoded"
+_ROW: Final = re.compile(r"a record cannot be decoded: topic \S+, partition \d+, offset \d+.*")
 
 
 @dataclass(frozen=True)
@@ -186,5 +186,5 @@ def reason_of(text: str) -> str:
     ours = [found[1] for line in lines if (found := _OURS.match(line))]
     if ours:
         return ours[-1]
-    rows = [line for line in lines if _ROW in line]
-    return rows[-1].split("SparkRuntimeException: ")[-1] if rows else (lines[0] if lines else text)
+    row = _ROW.search(text)  # the plan that follows has the words too, but no numbers
+    return row[0] if row else (lines[0] if lines else text)
