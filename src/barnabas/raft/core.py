@@ -110,9 +110,10 @@ class Core:
 
     @property
     def may_stop(self) -> bool:
-        """A leader first hands over; everyone else may leave at once."""
-        has_remote_leader = self.has_leader and self.leader_id != self.local.id
-        return not self.is_voter or self.is_only_voter or has_remote_leader
+        """A leader first hands over, until all that live have heard of it; everyone else may leave at once."""
+        if not self.is_voter or self.is_only_voter:
+            return True
+        return not isinstance(self.role, Leader) and not (isinstance(self.role, Resigned) and self.role.unacknowledged)
 
     def _below(self, limit: int) -> int:
         """A number from 0 to ``limit`` - 1 (SplitMix64)."""

@@ -34,7 +34,7 @@ from barnabas.raft.messages import (
     UpdateVoterResponse,
     VoterChangeResponse,
 )
-from barnabas.raft.roles import Download, Follower
+from barnabas.raft.roles import Download, Follower, Resigned
 from barnabas.raft.voters import KRAFT_VERSION_RECONFIGURABLE, ReplicaKey
 
 HURRY_DIVISOR: Final = 10  # of an election timeout: within this time voters that lost their leader run, not all at once
@@ -110,6 +110,8 @@ class Following(Elections):
             role.has_fetched = False
             hurry_ms = self._below(self.settings.election_timeout_ms // HURRY_DIVISOR)
             role.fetch_deadline_ms = min(role.fetch_deadline_ms, self.now_ms + hurry_ms)
+        elif isinstance(role, Resigned) and self.is_shutting_down:
+            role.unacknowledged.discard(peer_id)  # it has gone before us
 
     # Being told ----------------------------------------
 

@@ -438,3 +438,18 @@ def test_a_follower_whose_leader_merely_does_not_answer_waits() -> None:
         else:
             bench.timeout()
     assert bench.now_ms - start_ms >= bench.machine.settings.fetch_timeout_ms - 1
+
+
+def test_only_a_leader_has_something_to_hand_over_before_it_stops() -> None:
+    bench = Bench()
+    assert bench.machine.may_stop  # without a leader, and none itself
+    bench.elect()
+    assert not bench.machine.may_stop
+    bench.step(events.ShutdownAsked())
+    assert not bench.machine.may_stop
+    sends = bench.sends()
+    epoch = bench.machine.epoch
+    bench.answer(sends[2], messages.EndQuorumEpochResponse(leader_id=1, epoch=epoch))
+    assert not bench.machine.may_stop
+    bench.step(events.Answered(3, sends[3].number, None, is_refused=True))  # it has stopped before us
+    assert bench.machine.may_stop
