@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from barnabas.model.errors import CorruptBatch
-from barnabas.wire import batch, record_codec, records
+from barnabas.wire import batch, columns, record_codec, records
 from barnabas.wire.batch import BatchHeader
 from barnabas.wire.compression import Codec
 from barnabas.wire.records import Record
@@ -81,6 +81,16 @@ def check_batch(buffer: bytes) -> None:
     """Whatever the bytes: records or CorruptBatch."""
     found = outcome(lambda: records.decode_all(buffer, size_bytes_max=SIZE_BYTES_MAX))
     assert found is CorruptBatch or all(type(record) is Record for record in found)
+    table = outcome(
+        lambda: columns.to_arrow(
+            buffer, topic="t", partition=0, with_headers=True, check_crcs=False, size_bytes_max=SIZE_BYTES_MAX
+        )
+    )
+    if table is not CorruptBatch:
+        table.validate(full=True)
+        headers = [tuple((pair["key"], pair["value"]) for pair in row or ()) for row in table["headers"].to_pylist()]
+        if found is not CorruptBatch and len(found) == len(headers):
+            assert headers == [record.headers for record in found]
 
 
 def check(data: bytes) -> None:
