@@ -47,15 +47,17 @@ def test_what_is_taken_back_does_not_count() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1500), st.integers(1, 500)), min_size=1, max_size=80), st.integers(1, 200))
-def test_whoever_waits_as_told_gets_no_more_than_the_limit(steps: list[tuple[int, int]], limit: int) -> None:
-    used, now_ms, total = rate(), 0, 0
-    wait_ms = 0
+def test_more_never_means_less_waiting_and_taking_back_undoes_it(steps: list[tuple[int, int]], limit: int) -> None:
+    used, now_ms = rate(), 0
     for pause_ms, amount in steps:
-        now_ms += pause_ms + wait_ms
-        wait_ms = used.record(amount, now_ms=now_ms, limit=limit)
-        total += amount
-    # The windows before the last one are over; ten seconds' worth may come at once.
-    assert total <= limit * ((now_ms + wait_ms) / 1000 + 11) + 500
+        now_ms += pause_ms
+        before_ms = used.record(0, now_ms=now_ms, limit=limit)
+        after_ms = used.record(amount, now_ms=now_ms, limit=limit)
+        assert after_ms >= before_ms >= 0
+        used.take_back(amount)
+        assert used.throttle_ms(now_ms=now_ms, limit=limit) == before_ms
+        used.record(amount, now_ms=now_ms, limit=limit)
+    assert used.throttle_ms(now_ms=now_ms + 11_000, limit=limit) == 0
 
 
 def test_a_bucket_gives_a_burst_and_then_as_fast_as_it_fills() -> None:
