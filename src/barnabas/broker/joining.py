@@ -48,6 +48,7 @@ class Home(NamedTuple):
     cluster_id: str | None
     has_metadata: bool
     has_partitions: bool
+    directories: tuple[str, ...] = ()
 
 
 class Membership(NamedTuple):
@@ -74,7 +75,7 @@ def look_at(disk: Disk, log_dirs: Sequence[str]) -> Home:
     has_metadata = disk.is_directory(metadata) and any(
         name.endswith((".log", ".checkpoint")) for name in disk.list(metadata)
     )
-    return Home(cluster_id, has_metadata, has_partitions)
+    return Home(cluster_id, has_metadata, has_partitions, tuple(log_dirs))
 
 
 def _has_partitions(disk: Disk, directory: str) -> bool:
@@ -123,7 +124,8 @@ async def find_cluster(home: Home, settings: ClusterSettings, *, ask: Ask, entro
         await _check_same_cluster(home.cluster_id, servers, ask)
         return Membership(home.cluster_id, is_founder=not home.has_metadata and not servers)
     if home.has_partitions:
-        raise WrongCluster("the directories hold partitions but do not say of which cluster: meta.properties is gone")
+        where = ", ".join(home.directories) or "the directories"
+        raise WrongCluster(f"{where}: there are partitions, but not of which cluster: meta.properties is gone")
     if not servers:
         return _found(entropy)
     for count in range(1 << 62):
