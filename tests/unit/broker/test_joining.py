@@ -115,14 +115,15 @@ def test_a_lost_metadata_log_does_not_cost_the_partitions() -> None:
 def test_directories_say_what_they_hold() -> None:
     async def story() -> None:
         disk = MemoryDisk(RealClock())
-        assert look_at(disk, ["/a", "/b"]) == EMPTY
+        both = ("/a", "/b")
+        assert look_at(disk, both) == EMPTY._replace(directories=both)
         disk.make_directory("/a/__cluster_metadata-0")
         disk.make_directory("/b/t-0")
         disk.open("/b/t-0/partition.metadata", create=True).close()
         await write_meta_properties(disk, "/b", MetaProperties("mine", 1, None))
-        assert look_at(disk, ["/a", "/b"]) == Home("mine", has_metadata=False, has_partitions=True)
+        assert look_at(disk, both) == Home("mine", has_metadata=False, has_partitions=True, directories=both)
         disk.open("/a/__cluster_metadata-0/00000000000000000000.log", create=True).close()
-        assert look_at(disk, ["/a", "/b"]).has_metadata
+        assert look_at(disk, both).has_metadata
 
     asyncio.run(story())
 
