@@ -48,7 +48,13 @@ MACHINES = (
     "replication/throttle.py",
     "coordinator/",
 )
-DRIVERS = {"coordinator/runtime.py", "coordinator/shard_runner.py", "coordinator/marker_delivery.py"}
+DRIVERS = {
+    "coordinator/runtime.py",
+    "coordinator/shard_runner.py",
+    "coordinator/marker_delivery.py",
+    "coordinator/markers.py",
+    "coordinator/cluster_markers.py",
+}
 
 
 def modules() -> list[Path]:
