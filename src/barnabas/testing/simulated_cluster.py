@@ -37,6 +37,7 @@ class SimulatedCluster:
         self.nodes: dict[int, Node] = {}  # those that live, frozen ones too
         self._entropy = SeededEntropy(Random(f"cut/{seed}"))  # noqa: S311  # a simulation is to be guessed
         self._lives = dict.fromkeys(self.hosts, 0)
+        self._starts: dict[int, asyncio.Task[None]] = {}
         for number, host in self.hosts.items():
             self.worlds[number] = simulated_world(loop, f"{host}/{seed}")
             self.disk(number).make_directory(DATA)
@@ -74,10 +75,16 @@ class SimulatedCluster:
         node = Node(self.worlds[number], BrokerSettings.of(given))
         self.nodes[number] = node
         name = f"start:{self.hosts[number]}:{self._lives[number]}"
-        return self.loop.start_on(self.hosts[number], node.start(), name=name)
+        start = self._starts[number] = self.loop.start_on(self.hosts[number], node.start(), name=name)
+        return start
+
+    def is_serving(self, number: int) -> bool:
+        """It lives, and its start is over."""
+        return number in self.nodes and self._starts[number].done()
 
     async def stop(self, number: int) -> None:
-        """As SIGTERM does it."""
+        """As SIGTERM does it to a node that serves."""
+        assert self.is_serving(number)
         node = self.nodes.pop(number)
         await self.loop.start_on(self.hosts[number], node.stop())
 
