@@ -83,7 +83,8 @@ class Listeners:
             await listener.stop()
 
     async def stop(self) -> None:
-        for listener in reversed(self.for_controllers):
+        """Those for clients may have been stopped before; after a start that failed, they have not."""
+        for listener in reversed(list(self)):
             await listener.stop()
         await self._gates.aclose()
 

@@ -125,6 +125,9 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
     starting = asyncio.ensure_future(node.start())  # which may wait for a cluster to join
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
     if starting.done():
+        if starting.exception() is not None:
+            stopping.cancel()
+            await world.workers.close()
         starting.result()
         with noted(_note(node)):
             _announce(node, is_ephemeral=is_ephemeral)
