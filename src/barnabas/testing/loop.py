@@ -34,6 +34,7 @@ Ts = TypeVarTuple("Ts")
 NANOSECONDS: Final = 1_000_000_000
 DIGEST_BYTES: Final = 16
 TASKS_NAMED_MAX: Final = 20
+LAST_WORDS_SECONDS: Final = 60  # virtual ones
 
 
 class Deadlock(RuntimeError):
@@ -291,8 +292,13 @@ class SimulatedLoop(UnsimulatedLoop):
         self.time_s_max = None
         self.network.hosts.any_halted = False
         self.release_held()
-        with contextlib.suppress(Deadlock):
-            self._cancel(self.tasks())
+        tasks = self.tasks()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with contextlib.suppress(Deadlock):
+                # Some wait in their last words for peers that died with them.
+                self.run_until_complete(asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS))
         for task in (*self._failed, *self.tasks()):
             task._log_traceback = False
         for task in self.tasks():
