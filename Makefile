@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-fast demo fuzz sim kill copier conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill copier conformance bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,10 +29,10 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff check --fix .
 
 test: check ## everything that runs in minutes
-	$(BIN)/pytest -q --ignore=tests/tidy
+	$(BIN)/pytest -q -m 'not slow' --ignore=tests/tidy
 
-test-fast: $(STAMP) ## all but the slow ones
-	$(BIN)/pytest -q -m 'not slow'
+test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit flip, commands over whole clusters
+	$(BIN)/pytest -q -m slow
 
 docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py

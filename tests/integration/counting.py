@@ -45,9 +45,15 @@ class Load:
         self._thread.start()
 
     def end(self) -> None:
-        """Send no more; a test that failed waits for nothing."""
+        """Send no more."""
         self._is_over.set()
         self._thread.join()
+
+    def abandon(self) -> None:
+        """As after a test that failed: what is still under way is of no interest."""
+        self.end()
+        self._producer.purge()
+        self._producer.flush(1)
 
     def stop(self) -> None:
         self.end()

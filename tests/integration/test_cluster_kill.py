@@ -37,7 +37,7 @@ def load(cluster: Cluster) -> Iterator[Load]:
     load = Load(cluster.bootstrap_servers)
     load.start()
     yield load
-    load.end()
+    load.abandon()
 
 
 def until_whole(cluster: Cluster) -> None:

@@ -27,7 +27,7 @@ from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.simulated_cluster import CLIENTS, SimulatedCluster
 from barnabas.testing.world import simulated_world
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 10)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 40)
 ONLY = os.environ.get("BARNABAS_SIM_SEED")
 TOPIC = "orders"
 PARTITIONS = 3

@@ -43,6 +43,8 @@ from barnabas.world.world import World
 log = logger("node")
 
 FLUSH_CHECK_MS: Final = 1000
+VOTER_CHECK_MS: Final = 20
+VOTER_MS_MAX: Final = 15_000  # how long a start waits to be made a voter
 
 
 class Node:
@@ -110,6 +112,7 @@ class Node:
             await self._start_broker(parts, store, cleanup)
         else:
             self._follow_metadata(cleanup)
+        await self._until_voter(parts)
         await self._start_health(cleanup)
         if self._lifecycle is not None:
             # The first to be stopped, while all else still works: others take over what this broker leads.
@@ -179,6 +182,18 @@ class Node:
             )
             membership.start()
             cleanup.push_async_callback(membership.stop)
+
+    async def _until_voter(self, parts: Assembly) -> None:
+        """A controller that joins others counts only once it votes: until then the loss of one may be one too many."""
+        cluster = self.settings.cluster
+        if not (cluster.is_controller and cluster.bootstrap_servers and cluster.raft.auto_join_enable):
+            return
+        deadline_ms = self.world.clock.monotonic_ms() + VOTER_MS_MAX
+        while not parts.raft.voters.is_voter(parts.raft.local.key):
+            if self.world.clock.monotonic_ms() >= deadline_ms:
+                log.warning("this controller has no vote yet", within_ms=VOTER_MS_MAX)
+                return
+            await self._timers.sleep(VOTER_CHECK_MS)
 
     # --- the broker -----------------------------------------------------------------------------------------------
 

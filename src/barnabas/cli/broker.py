@@ -113,12 +113,6 @@ def _decommission(arguments: Namespace) -> None:
                 targets = planned(now, others, None)
                 confirm(f"Move {len(targets)} partitions away from broker {broker}?", arguments)
                 await move(admin, targets, is_waiting=True)
-            quorum = await admin.describe_quorum()
-            for voter in quorum.voters:
-                if voter.id == broker:
-                    if len(quorum.voters) == 1:
-                        raise Failure(f"broker {broker} is the only controller: let another join the quorum first")
-                    await admin.remove_voter(voter.id, voter.directory_id)
             return bool(now)
 
     attend(work(), is_long=True)
@@ -133,6 +127,10 @@ def _forget(arguments: Namespace) -> None:
             cluster = await admin.describe_cluster()
             if any(each.id == arguments.broker and each.id not in cluster.fenced for each in cluster.brokers):
                 raise Failure(f"broker {arguments.broker} is running: stop it first")
+            # Not before it is stopped: a controller that runs would join the quorum again.
+            for voter in (await admin.describe_quorum()).voters:
+                if voter.id == arguments.broker:
+                    await admin.remove_voter(voter.id, voter.directory_id)
             await admin.unregister_broker(arguments.broker)
 
     confirm(f"Forget broker {arguments.broker}?", arguments)
