@@ -181,6 +181,10 @@ class Session:
             wanted.unwatch()
             self.news.pop(wanted, None)
 
+    def look_everywhere(self) -> None:
+        """As if all partitions had news."""
+        self.news = dict.fromkeys((*self.news, *self.wanted.values()))
+
     def told(self, wanted: Wanted, *, is_served: bool) -> None:
         """A partition was in an answer, or had nothing for it. What gave data goes behind those that wait for it."""
         if wanted.is_settled:

@@ -43,6 +43,8 @@ def handle(request: Request, message: FetchRequest) -> FetchResponse | Deferred:
     session, wanted, is_incremental = request.broker.fetch_sessions.open(
         message, uses_topic_ids=uses_topic_ids, is_follower=is_follower
     )
+    if session is not None and is_incremental and request.asker is not None and not is_follower:
+        session.look_everywhere()  # rights may have changed where nothing else has
     fetch = _Fetch(request, message, session, wanted, is_incremental=is_incremental)
     fetch.read()
     has_partitions = bool(wanted or (session is not None and session.wanted))
