@@ -15,6 +15,7 @@ import pytest
 import barnabas
 from barnabas import ConsumerSettings, NewTopic, Producer, ProducerSettings, Settings, Start, TopicPartition, blocking
 from barnabas.client.consumer import Consumer
+from barnabas.model.errors import BarnabasError
 from barnabas.testing import Broker
 
 
@@ -187,3 +188,22 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert set(barnabas.__all__) <= set(dir(barnabas))
+
+
+def test_text_is_sent_as_bytes_and_other_types_are_refused_at_once(shared_broker: Broker, name: str) -> None:
+    make(shared_broker, name, 1)
+    headers = pa.array(
+        [[{"key": "n", "value": b"1"}]], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    )
+    table = pa.table({"key": ["ü"], "value": pa.array(["text"], pa.large_string()), "headers": headers})
+    with blocking.Producer(producing(shared_broker)) as producer:
+        assert producer.send_arrow(table, name) == 1
+        with pytest.raises(ValueError, match="the column value is of type int64"):
+            producer.send_arrow(pa.table({"value": [1]}), name)
+        wrong = pa.table({"value": ["x"], "headers": pa.array([7])})
+        with pytest.raises(BarnabasError, match="the records cannot be encoded"):
+            producer.send_arrow(wrong, name)
+    read = barnabas.read(name, bootstrap_servers=shared_broker.bootstrap_servers, with_headers=True)
+    assert read["key"].to_pylist() == ["ü".encode()]
+    assert read["value"].to_pylist() == [b"text"]
+    assert read["headers"].to_pylist() == headers.to_pylist()

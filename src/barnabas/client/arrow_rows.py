@@ -60,7 +60,22 @@ def checked(table: Any) -> pyarrow.Table:
         raise ValueError(f"column {unknown[0]!r} is none of {', '.join(sorted(COLUMNS))}")
     if "value" not in table.column_names:
         raise ValueError("the column value is missing")
+    for name in ("key", "value"):
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, _as_bytes(table.column(name), name))
     return table
+
+
+def _as_bytes(column: pyarrow.ChunkedArray, name: str) -> pyarrow.ChunkedArray:
+    """Text is sent as UTF-8; ValueError for what has no bytes of its own."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return column
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    raise ValueError(f"the column {name} is of type {kind}: make bytes or text of it first")
 
 
 def by_value(table: pyarrow.Table, name: str) -> Iterator[tuple[Any, pyarrow.Table]]:

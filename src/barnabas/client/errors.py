@@ -92,6 +92,10 @@ class Undecodable(BarnabasError):
     offset: int | None = None
 
 
+class CannotEncode(BarnabasError):
+    """Rows that cannot be made into records; none of them was sent."""
+
+
 class MissingDependency(BarnabasError):
     """An optional package is not installed; the message has the command that installs it."""
 

@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.client.accumulator import Accumulator, PartitionQueue
 from barnabas.client.batch import Batch, Identity
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import TimedOut, TransactionAborted
+from barnabas.client.errors import CannotEncode, TimedOut, TransactionAborted
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.transactions import VERSION_1_PRODUCE_MAX, Transactions
 from barnabas.model import errors
@@ -145,7 +145,11 @@ class Sender:
         try:
             if self._transactions is not None:
                 await self._transactions.join(batch.partition for batch in batches)
-            request, version_max = self._produce_request(batches)
+            try:
+                request, version_max = self._produce_request(batches)
+            except (ValueError, TypeError, NotImplementedError) as error:
+                # Nothing was sent, and no second try would help: nobody may wait for it.
+                raise CannotEncode(f"the records cannot be encoded: {error}") from error
             connection = self._cluster.connection(leader)
             if self._settings.acks == ACKS_NONE:
                 await connection.cast(request, version_max=version_max)
