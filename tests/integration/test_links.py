@@ -79,3 +79,15 @@ def test_a_node_that_is_silent_costs_the_time_out_and_no_more() -> None:
         server.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("host", "port"), [("x" * 64 + ".example", 9092), ("127.0.0.1", 2**20), ("a\0b", 1)])
+def test_an_address_that_is_none_cannot_be_reached(host: str, port: int) -> None:
+    async def run() -> None:
+        mine = links()
+        mine.learn(1, host, port)
+        with pytest.raises(Unreachable):
+            await mine.send(1, DescribeClusterRequest())
+        await mine.close()
+
+    asyncio.run(run())

@@ -108,6 +108,9 @@ class Channel(asyncio.BufferedProtocol):
             raise Refused(host, port, "nothing is listening there") from None
         except OSError as error:
             raise Unreachable(host, port, error.strerror or str(error)) from error
+        except (ValueError, OverflowError) as error:
+            # Addresses come from peers too, who may say any text and number.
+            raise Unreachable(host, port, f"that is no address: {error}") from error
         return channel
 
     def __repr__(self) -> str:
