@@ -137,6 +137,9 @@ class Flushing:
         active = self._log.segments.active
         while self.rolled:
             segment = self.rolled[0]
+            if segment is self._log.segments.active:
+                del self.rolled[0]  # the log was cut back into it, and it is written to again
+                continue
             if segment is active:
                 break  # it has been closed while we waited: the next turn is for it
             await self._sync_closed(segment)

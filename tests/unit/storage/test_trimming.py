@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -236,3 +237,17 @@ def test_cuts_and_appends_in_any_order_keep_log_and_memory_the_same(
         if chance.random() < 0.2:
             machine.restart() if chance.random() < 0.5 else machine.reopen()
         assert machine.values() == values
+
+
+def test_a_segment_that_is_active_again_is_flushed_as_such(new_machine: Callable[..., Machine]) -> None:
+    machine = new_machine(segment_bytes=500, index_interval_bytes=80)
+    machine.open()
+    for number in range(20):
+        machine.append(b"%d" % number)
+    assert len(list(machine.log.segments.all())) > 2
+    machine.log.truncate_to(3)  # into the first segment, which had been closed and was not yet synced
+    asyncio.run(asyncio.wait_for(machine.log.flush(), 10))
+    assert machine.log.recovery_point == 3
+    machine.append(b"again")
+    asyncio.run(asyncio.wait_for(machine.log.flush(), 10))
+    assert machine.log.recovery_point == 4
