@@ -55,10 +55,6 @@ class Membership(NamedTuple):
     cluster_id: str
     is_founder: bool  # the first voter, if the metadata log is empty
 
-    @property
-    def is_new(self) -> bool:
-        return self.is_founder
-
 
 Ask = Callable[[Server], Awaitable[str | None]]
 

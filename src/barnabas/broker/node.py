@@ -113,6 +113,8 @@ class Node:
         else:
             self._follow_metadata(cleanup)
         await self._until_voter(parts)
+        if self.settings.cluster.bootstrap_servers:
+            log.info("in the quorum", standing=joining.standing(parts.raft.voters, parts.raft.local.key))
         await self._start_health(cleanup)
         if self._lifecycle is not None:
             # The first to be stopped, while all else still works: others take over what this broker leads.

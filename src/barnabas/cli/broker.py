@@ -104,7 +104,7 @@ def _decommission(arguments: Namespace) -> None:
 
     broker: int = arguments.broker
 
-    async def work() -> bool:
+    async def work() -> None:
         async with admin_of(arguments) as admin:
             racks = await alive(admin)
             others = {other: rack for other, rack in racks.items() if other != broker}
@@ -113,7 +113,6 @@ def _decommission(arguments: Namespace) -> None:
                 targets = planned(now, others, None)
                 confirm(f"Move {len(targets)} partitions away from broker {broker}?", arguments)
                 await move(admin, targets, is_waiting=True)
-            return bool(now)
 
     attend(work(), is_long=True)
     report(

@@ -7,6 +7,7 @@ each finding comes with what to do about it.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cli.connection import attend
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin
     from barnabas.client.admin_brokers import ClusterDescription
     from barnabas.client.admin_quorum import QuorumDescription
-    from barnabas.client.metadata import TopicMetadata
+    from barnabas.client.metadata import PartitionMetadata, TopicMetadata
 
 
 class Finding(NamedTuple):
@@ -149,8 +150,7 @@ async def findings(admin: Admin) -> list[Finding]:
     return found
 
 
-def _partitions(topics: tuple[TopicMetadata, ...], is_wrong: object) -> list[str]:
-    assert callable(is_wrong)
+def _partitions(topics: tuple[TopicMetadata, ...], is_wrong: Callable[[PartitionMetadata], bool]) -> list[str]:
     return [f"{topic.name}-{part.partition}" for topic in topics for part in topic.partitions if is_wrong(part)]
 
 

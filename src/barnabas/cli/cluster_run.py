@@ -11,7 +11,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from barnabas.cli.config_file import properties
 from barnabas.cli.failure import Failure
 from barnabas.cli.running import supervised
 from barnabas.cli.up import assignments
+from barnabas.world.real import free_ports
 
 PORT_DEFAULT: Final = 9092
 CONTROLLER_PORTS_ABOVE: Final = 10_000  # a broker's controller listens this far above it
@@ -77,20 +77,10 @@ def _configs(home: Path, *, brokers: int, host: str, port: int | None, overrides
 
 def _addresses(host: str, port: int | None, brokers: int) -> list[Address]:
     if port == 0:
-        free = _free_ports(host, 2 * brokers)
+        free = free_ports(host, 2 * brokers)
         return [Address(host, *free[place : place + 2]) for place in range(0, len(free), 2)]
     first = PORT_DEFAULT if port is None else port
     return [Address(host, first + place, first + place + CONTROLLER_PORTS_ABOVE) for place in range(brokers)]
-
-
-def _free_ports(host: str, count: int) -> list[int]:
-    """Ports that were free a moment ago; they are all held until the last is found, so that none comes twice."""
-    held = [socket.create_server((host, 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
 
 
 class _Cluster:

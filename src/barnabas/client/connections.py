@@ -159,9 +159,6 @@ class Connection:
         except TimeoutError:
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
-        except (ValueError, OverflowError) as error:  # a broker may tell us any text and number as an address
-            self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
-            raise Unreachable(self.host, self.port, f"that is no address ({error})") from None
         except BarnabasError as error:
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             if isinstance(error, Malformed):

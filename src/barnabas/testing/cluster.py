@@ -6,7 +6,6 @@ run by ``barnabas up --brokers``.
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final, Self
 
 from barnabas.broker.local_cluster import CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.testing.process import ServerProcess
+from barnabas.world.real import free_ports
 
 HOST: Final = "127.0.0.1"
 
@@ -93,10 +93,5 @@ class Cluster:
 
 
 def _free_addresses(brokers: int) -> list[Address]:
-    held = [socket.create_server((HOST, 0)) for _ in range(2 * brokers)]
-    try:
-        free = [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    free = free_ports(HOST, 2 * brokers)
     return [Address(HOST, *free[place : place + 2]) for place in range(0, len(free), 2)]

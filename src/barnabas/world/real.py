@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -83,3 +84,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def free_ports(host: str, count: int) -> list[int]:
+    """Ports that were free a moment ago; they are all held until the last is found, so that none comes twice."""
+    held = [socket.create_server((host, 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
