@@ -5,8 +5,9 @@
     any of them -- asked to stop -->              STOPPING (controlled shutdown: others take over what it leads)
     STOPPING    -- the controller lets it go, or the time is up --> GONE
 
-A broker that never registered is gone at once. Failures are repeated after a pause that grows. As in Kafka, a broker
-whose epoch is stale does not register anew: it was taken out of the cluster, or another process has taken its place.
+    RECOVERY or RUNNING -- unregistered -->       RECOVERY (it registers again, and is unfenced as at the beginning)
+
+A broker that is not registered is gone as soon as it is asked to stop. Failures are repeated after a pause that grows.
 Time is an argument; ``lifecycle`` drives this.
 """
 
@@ -87,6 +88,13 @@ class BrokerLife:
         is_waiting = self.is_ready and (is_fenced or not is_caught_up)
         self.next_ms = now_ms + (CATCH_UP_MS if is_waiting or self._is_hurried else self._interval_ms)
         self._is_hurried = False
+
+    def unregistered(self, *, now_ms: int) -> None:
+        """The broker was taken out of the cluster while it ran: nobody waits for it, and it may come again."""
+        self.epoch = -1
+        self._heard(now_ms)
+        self.phase = Phase.GONE if self.phase in (Phase.STOPPING, Phase.GONE) else Phase.RECOVERY
+        self.next_ms = now_ms
 
     def failed(self, *, now_ms: int) -> None:
         """There was no answer, or an error."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.broker.broker_life import LEAVE_SILENCE_MS_MAX, BrokerLife, Phase
 from barnabas.broker.controller_link import ControllerLink, raise_for_error
+from barnabas.metadata.brokers_image import BrokerImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import Uuid
@@ -37,6 +38,10 @@ class CannotRegister(BarnabasError):
     """The cluster does not take this broker, or did not answer in time."""
 
 
+class Replaced(BarnabasError):
+    """Another process has registered as this broker: there must not be two."""
+
+
 class Lifecycle:
     def __init__(
         self,
@@ -45,6 +50,7 @@ class Lifecycle:
         timers: Timers,
         link: ControllerLink,
         registration: Callable[[], BrokerRegistrationRequest],
+        registered: Callable[[], BrokerImage | None],
         metadata_offset: Callable[[], int],
         online_directories: Callable[[], Collection[Uuid]],
         heartbeat_interval_ms: int,
@@ -53,12 +59,14 @@ class Lifecycle:
         is_controlled: Callable[[], bool] = lambda: True,
         on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """``metadata_offset``: how far the picture of the cluster is in force here; ``is_controlled``: whether a stop
-        lets others take over first; ``on_failure``: we are wrong, and heartbeats have ended."""
+        """``registered``: this broker as the metadata has it; ``metadata_offset``: how far the picture of the cluster
+        is in force here; ``is_controlled``: whether a stop lets others take over first; ``on_failure``: we are wrong,
+        or replaced, and heartbeats have ended."""
         self._clock = world.clock
         self._timers = timers
         self._link = link
         self._registration = registration
+        self._registered = registered
         self._metadata_offset = metadata_offset
         self._online_directories = online_directories
         self._timeout_ms = session_timeout_ms // 2
@@ -148,7 +156,30 @@ class Lifecycle:
             if self._life.give_up(now_ms=now_ms):
                 log.warning("stopped before others have taken over")
             elif now_ms >= self._life.next_ms and not self._is_gone():
-                await self._say()
+                await (self._say() if self._life.is_registered else self._register_again())
+
+    async def _register_again(self) -> None:
+        self._request = self._registration()
+        try:
+            await self._register(timeout_ms=self._timeout_ms)
+        except ApiError as error:
+            if error.error in FATAL:
+                raise CannotRegister(f"the cluster does not take this broker back: {error.message}") from error
+            log.warning("not registered yet", reason=error)
+            self._life.failed(now_ms=self._clock.monotonic_ms())
+
+    def _is_taken_out(self) -> bool:
+        """Whether the metadata says why this broker's epoch is stale. It may hear of it later than the controller."""
+        assert self._request is not None
+        known = self._registered()
+        if known is None:
+            return True
+        if known.epoch > self._life.epoch and known.incarnation_id != self._request.incarnation_id:
+            raise Replaced(
+                f"another process has registered as broker {known.id} (epoch {known.epoch}, this one had "
+                f"{self._life.epoch}): this one ends"
+            )
+        return False
 
     def _is_gone(self) -> bool:
         return self._life.phase is Phase.GONE
@@ -181,6 +212,11 @@ class Lifecycle:
             assert isinstance(answer, BrokerHeartbeatResponse)
             raise_for_error(answer)
         except ApiError as error:
+            if error.error is errors.STALE_BROKER_EPOCH and self._is_taken_out():
+                log.warning("unregistered while it runs; registers again", broker_epoch=self._life.epoch)
+                self._life.unregistered(now_ms=self._clock.monotonic_ms())
+                self._changed.set()
+                return
             log.warning("heartbeat failed", reason=error)
             self._life.failed(now_ms=self._clock.monotonic_ms())
             return

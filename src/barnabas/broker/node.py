@@ -54,7 +54,7 @@ class Node:
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
         self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
         self.cluster_id = ""
-        self._broker_epoch = -1
+        self._previous_epoch = -1  # of this broker's last life
         self._hands_over = True
         self._lifecycle: Lifecycle | None = None
         self._store: LogStore | None = None
@@ -144,7 +144,7 @@ class Node:
             on_progress=self.on_recovery,
         )
         self._store = store
-        self._broker_epoch = store.previous_broker_epoch  # what a start that fails leaves behind, too
+        self._previous_epoch = store.previous_broker_epoch
 
         async def close() -> None:
             await store.close(clean=True, broker_epoch=self._broker_epoch)
@@ -228,8 +228,7 @@ class Node:
         cleanup.push_async_callback(services.transactions.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)
         cleanup.push_async_callback(lifecycle.stop)
-        self._broker_epoch = await lifecycle.register()
-        await self._until_seen(parts, self._broker_epoch)
+        await self._until_seen(parts, await lifecycle.register())
         self._follow_metadata(cleanup)
         await replicas.caught_up(parts.controller.image.offset)
         await self._remove_strays(store)
@@ -252,6 +251,7 @@ class Node:
                 cluster_id=self.cluster_id,
                 incarnation_id=incarnation_id,
             ),
+            registered=lambda: parts.controller.image.brokers.get(settings.node_id),
             metadata_offset=lambda: self.services.image.offset,
             online_directories=lambda: store.directory_ids.values(),
             heartbeat_interval_ms=cluster.heartbeat_interval_ms,
@@ -260,6 +260,12 @@ class Node:
             is_controlled=self._is_controlled,
             on_failure=lambda error: self.failed.set(),
         )
+
+    @property
+    def _broker_epoch(self) -> int:
+        """Of the latest registration; a start that fails leaves that of the last life behind."""
+        is_registered = self._lifecycle is not None and self._lifecycle.broker_epoch >= 0
+        return self._lifecycle.broker_epoch if self._lifecycle and is_registered else self._previous_epoch
 
     def _is_controlled(self) -> bool:
         is_wanted = self.services.settings.cluster.has_controlled_shutdown

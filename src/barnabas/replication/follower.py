@@ -59,6 +59,7 @@ class LeaderSession:
         self._broker_id = broker_id
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
+        self._broker_epoch = -1  # in which the leader was told of what is wanted
         self._wanted: dict[Key, Asked] = {}
         self._untold: dict[Key, None] = {}  # what the leader has not heard of yet
         self._forgotten: dict[Key, None] = {}  # what it still believes that we want
@@ -103,7 +104,10 @@ class LeaderSession:
         is_first = epoch == INITIAL_EPOCH
         if not is_first:
             self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        told = self._wanted if is_first else {key: self._wanted[key] for key in self._untold}
+        # A broker that has registered anew says of every partition who asks for it now: the ISR is for its new epoch.
+        is_whole = is_first or broker_epoch != self._broker_epoch
+        self._broker_epoch = broker_epoch
+        told = self._wanted if is_whole else {key: self._wanted[key] for key in self._untold}
         sent = InFlight(
             FetchRequest(
                 replica_state=FetchRequest.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),

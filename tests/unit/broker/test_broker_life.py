@@ -116,3 +116,20 @@ def test_news_do_not_wait_for_the_next_heartbeat() -> None:
     assert one.next_ms == 510 + CATCH_UP_MS
     one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=600)
     assert one.next_ms == 2600
+
+
+def test_a_broker_that_is_unregistered_registers_again_and_is_let_in_as_before() -> None:
+    one = running()
+    one.unregistered(now_ms=50)
+    assert (one.phase, one.is_registered, one.next_ms) == (Phase.RECOVERY, False, 50)
+    one.registered(9, now_ms=60)
+    assert (one.phase, one.epoch, one.next_ms, one.wants_fence) == (Phase.RECOVERY, 9, 60, False)
+    one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=70)
+    assert one.phase is Phase.RUNNING
+
+
+def test_nobody_waits_for_a_broker_that_is_unregistered_on_its_way_out() -> None:
+    one = running()
+    one.stop(is_controlled=True, now_ms=10)
+    one.unregistered(now_ms=50)
+    assert one.phase is Phase.GONE

@@ -208,3 +208,14 @@ def test_what_a_request_asked_for_is_known_though_it_has_changed_since(session: 
     session.want(first, asked(7))
     assert session.asked_in(later, first) == asked(7)
     assert told(session.request(LIMITS, broker_epoch=9).request) == [(0, 7)], "it is told again, and not forgotten"
+
+
+def test_a_follower_in_a_new_broker_epoch_names_everything_again(session: Session) -> None:
+    session.ask(p0=1, p1=2)
+    session.answered(FetchResponse(session_id=7))
+    session.taken()
+    assert told(session.request(LIMITS, broker_epoch=9).request) == []
+    session.taken()
+    assert len(told(session.request(LIMITS, broker_epoch=10).request)) == 2
+    session.taken()
+    assert told(session.request(LIMITS, broker_epoch=10).request) == []
