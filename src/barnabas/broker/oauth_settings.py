@@ -13,10 +13,17 @@ from typing import Any, Final
 from barnabas.http.client import parse_url
 from barnabas.model.settings import InvalidSetting, Kind, Setting
 from barnabas.security.oauthbearer import MECHANISM, Expectations
+from barnabas.security.plain import parse_options
 
 PREFIX: Final = "sasl.oauthbearer."
 KEY_FILE: Final = "barnabas.sasl.oauthbearer.jwks.file"
 KEY_URL: Final = f"{PREFIX}jwks.endpoint.url"
+# What a file written for Kafka says so that tokens are checked at all; here they always are.
+LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+CHECKERS: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+)
 
 
 def _url_problem(value: Any) -> str | None:
@@ -24,6 +31,14 @@ def _url_problem(value: Any) -> str | None:
         return f"a file is named in {KEY_FILE}, by its path"
     try:
         parse_url(value)
+    except InvalidSetting as error:
+        return str(error)
+    return None
+
+
+def _login_problem(value: Any) -> str | None:
+    try:
+        parse_options(value, module=LOGIN_MODULE)
     except InvalidSetting as error:
         return str(error)
     return None
@@ -54,6 +69,14 @@ def oauth_settings() -> Iterator[Setting]:
     yield setting(f"{PREFIX}expected.issuer", Kind.STRING, None, "From whom tokens must be.")
     yield setting(f"{PREFIX}sub.claim.name", Kind.STRING, "sub", "Which claim names the user.")
     yield setting(f"{PREFIX}scope.claim.name", Kind.STRING, "scope", "Which claim holds the scope.")
+    yield setting(
+        "oauthbearer.sasl.server.callback.handler.class", Kind.STRING, None,
+        "Who checks tokens: as in Kafka, but they are checked without it too.", choices=CHECKERS,
+    )  # fmt: skip
+    yield setting(
+        "oauthbearer.sasl.jaas.config", Kind.PASSWORD, None, "As in Kafka: OAuthBearerLoginModule required;",
+        sensitive=True, check=_login_problem,
+    )  # fmt: skip
     yield setting(f"{PREFIX}clock.skew.seconds", Kind.INT, 30, "By how much the issuer's clock may differ.", minimum=0)
 
 

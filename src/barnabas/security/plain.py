@@ -34,6 +34,8 @@ def parse_users(text: str) -> dict[str, str]:
 def parse_options(text: str, *, module: str) -> dict[str, str]:
     """The options of a line of login configuration, which must name just this login module."""
     named, flag, rest = (*text.split(None, 2), "", "", "")[:3]
+    if flag.endswith(";") and not rest:  # no options at all
+        flag, rest = flag[:-1], ";"
     if named != module:
         raise InvalidSetting(f"the login module must be {module}; no other is known, and none is ever loaded")
     if flag not in ("required", "requisite", "sufficient", "optional"):

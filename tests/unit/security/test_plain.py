@@ -18,6 +18,7 @@ def test_users_are_read_as_kafka_writes_them() -> None:
     )
     assert parse_users(text) == {"alice": "wonder land", "bob": 'qu"ote', "carol": "plain"}
     assert parse_users(f"{LOGIN_MODULE} required user_a=b ;") == {"a": "b"}
+    assert parse_users(f"{LOGIN_MODULE} required;") == {}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,8 @@ def test_users_are_read_as_kafka_writes_them() -> None:
         "com.sun.security.auth.module.JndiLoginModule required user.provider.url=ldap://evil;",
         f"{LOGIN_MODULE}",
         f"{LOGIN_MODULE} perhaps user_a=b;",
+        f"{LOGIN_MODULE} perhaps;",
+        f"{LOGIN_MODULE} required; user_a=b",
         f"{LOGIN_MODULE} required user_a=secret",
         f'{LOGIN_MODULE} required user_a="secret;',
         f"{LOGIN_MODULE} required secret;",
