@@ -105,6 +105,13 @@ def _membership() -> Iterator[Setting]:
         "The listener by which brokers reach each other; without it, the first that is not for controllers.",
     )
     yield _setting(
+        "security.inter.broker.protocol",
+        Kind.STRING,
+        None,
+        "The listener by which brokers reach each other, by the protocol that it is named after.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    )
+    yield _setting(
         "barnabas.new.cluster",
         Kind.BOOLEAN,
         False,
@@ -184,13 +191,14 @@ class ClusterSettings:
         if own["broker.heartbeat.interval.ms"] * 2 > own["broker.session.timeout.ms"]:
             raise InvalidSetting("broker.heartbeat.interval.ms must be at most half of broker.session.timeout.ms")
         raft = RaftSettings.of(values)
+        if own["inter.broker.listener.name"] and own["security.inter.broker.protocol"]:
+            raise InvalidSetting("inter.broker.listener.name and security.inter.broker.protocol: only one may be set")
+        chosen = own["inter.broker.listener.name"] or own["security.inter.broker.protocol"]
         return cls(
             roles=roles,
             controller_listener_names=for_controllers,
             bootstrap_servers=bootstrap,
-            inter_broker_listener_name=_inter_broker(
-                own["inter.broker.listener.name"], listener_names, for_controllers
-            ),
+            inter_broker_listener_name=_inter_broker(chosen, listener_names, for_controllers),
             may_found_cluster=own["barnabas.new.cluster"],
             heartbeat_interval_ms=own["broker.heartbeat.interval.ms"],
             session_timeout_ms=own["broker.session.timeout.ms"],

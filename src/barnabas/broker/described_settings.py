@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from barnabas.broker.security_settings import LISTENER_PREFIX
 from barnabas.broker.settings import BROKER_SETTINGS, UNITS_MS, BrokerSettings
 from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
@@ -25,6 +27,7 @@ class Source(enum.IntEnum):
     ALL_BROKERS = 3
     FILE = 4
     DEFAULT = 5
+    LOGGER = 6
     GROUP = 8
 
 
@@ -76,6 +79,18 @@ def describe_broker(
     for setting in BROKER_SETTINGS:
         if names is None or setting.name in names:
             chain = _sources(image, setting, settings) or [Synonym(setting.name, None, Source.DEFAULT)]
+            yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
+    yield from _of_listeners(image, settings, names)
+
+
+def _of_listeners(image: ClusterImage, settings: BrokerSettings, names: Collection[str] | None) -> Iterator[Described]:
+    """What is set for single listeners has no default under its own name: it is there or it is not."""
+    own = image.configs.of_broker(settings.node_id)
+    for full in sorted({name for name in (*own, *settings.given) if name.startswith(LISTENER_PREFIX)}):
+        base = full.removeprefix(LISTENER_PREFIX).partition(".")[2]
+        if base in BROKER_SETTINGS and (names is None or full in names):
+            setting = replace(BROKER_SETTINGS[base], name=full, default=None)
+            chain = _sources(image, setting, settings)
             yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
 
 

@@ -14,7 +14,7 @@ from barnabas.model.settings import InvalidSetting
 from barnabas.transport.channel import Channel
 from barnabas.transport.links import Links
 from barnabas.transport.sign_in import Credentials, sign_in
-from barnabas.transport.tls import client_context
+from barnabas.transport.tls import ReplaceableContext, client_context
 from barnabas.world.entropy import Entropy
 
 
@@ -34,6 +34,15 @@ def broker_links(settings: BrokerSettings, entropy: Entropy) -> Links:
     return _links(settings, entropy, f"broker-{settings.node_id}", security, mechanism, setting=name)
 
 
+def renew_links(settings: BrokerSettings, *, to_brokers: Links, to_controllers: Links) -> None:
+    """Keys and trust have changed while running: connections that are made from now on use them."""
+    security = settings.security
+    of_brokers = security.listeners.get(settings.cluster.inter_broker_listener_name or "")
+    for links, listener in ((to_brokers, of_brokers), (to_controllers, security.for_controllers)):
+        if listener is not None and isinstance(links.tls, ReplaceableContext):
+            links.tls.current = client_context(listener.tls, checks_host=listener.link.checks_host)
+
+
 def _links(
     settings: BrokerSettings,
     entropy: Entropy,
@@ -45,7 +54,8 @@ def _links(
 ) -> Links:
     options: dict[str, Any] = {}
     if security is not None and security.protocol.has_tls and (_is_one_of_several(settings) or _has_trust(security)):
-        options["tls"] = client_context(security.tls, checks_host=security.link.checks_host)
+        context = client_context(security.tls, checks_host=security.link.checks_host)
+        options["tls"] = ReplaceableContext.of(context)
     if security is not None and security.protocol.has_sasl:
         login = _login(security, mechanism, setting=setting)
         if login is not None:

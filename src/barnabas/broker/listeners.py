@@ -20,6 +20,7 @@ from barnabas.model.errors import BarnabasError
 from barnabas.transport.buffers import FramePool
 from barnabas.transport.connection import Serve
 from barnabas.transport.listener import Limits, Listener
+from barnabas.transport.tls import ReplaceableContext
 
 
 class CannotListen(BarnabasError):
@@ -33,6 +34,7 @@ class Listeners:
         self._gates = AsyncExitStack()
         self.for_clients: list[Listener] = []
         self.for_controllers: list[Listener] = []
+        self._contexts: dict[str, ReplaceableContext] = {}
 
     def __iter__(self) -> Iterator[Listener]:
         return iter((*self.for_clients, *self.for_controllers))
@@ -47,7 +49,7 @@ class Listeners:
         controllers = Dispatcher(self._services, CONTROLLER_ROUTES)
         pool = FramePool()
         every = self._settings.security.listeners
-        contexts = {name: tls_context(security) for name, security in every.items()}  # before any port is taken
+        self._contexts = _contexts(self._settings)  # before any port is taken
         for endpoint in self._settings.endpoints:
             is_for_controllers = self._settings.cluster.is_for_controllers(endpoint.name)
             serve: Serve = (controllers if is_for_controllers else clients).serve
@@ -57,7 +59,7 @@ class Listeners:
             world, limits = self._services.world, _limits(self._settings, security)
             listener = Listener(endpoint.name, serve, pool, world.clock, self._services.timers, limits)
             try:
-                await listener.bind(endpoint.host, endpoint.port, tls=contexts[endpoint.name])
+                await listener.bind(endpoint.host, endpoint.port, tls=self._contexts.get(endpoint.name))
             except OSError as error:
                 reason = (error.strerror or str(error)).rpartition(": ")[2]
                 raise CannotListen(f"cannot listen on {endpoint}: {reason}") from error
@@ -74,9 +76,11 @@ class Listeners:
             await listener.serve()
 
     def apply(self, settings: BrokerSettings) -> None:
-        """The settings have changed while running."""
+        """The settings have changed while running; InvalidSetting, and the old keys stay in use, if new are bad."""
         for listener in self:
-            listener.limits = _limits(settings, self._settings.security.listeners[listener.name])
+            listener.limits = _limits(settings, settings.security.listeners[listener.name])
+        for name, context in _contexts(settings).items():
+            self._contexts[name].current = context.current
 
     async def stop_clients(self) -> None:
         for listener in reversed(self.for_clients):
@@ -87,6 +91,12 @@ class Listeners:
         for listener in reversed(list(self)):
             await listener.stop()
         await self._gates.aclose()
+
+
+def _contexts(settings: BrokerSettings) -> dict[str, ReplaceableContext]:
+    """What is spoken on each listener with TLS, from the files as they are now."""
+    found = {name: tls_context(security) for name, security in settings.security.listeners.items()}
+    return {name: ReplaceableContext.of(context) for name, context in found.items() if context is not None}
 
 
 def _limits(settings: BrokerSettings, security: ListenerSecurity) -> Limits:

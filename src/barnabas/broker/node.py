@@ -17,7 +17,7 @@ from barnabas.broker.controller_membership import ControllerMembership
 from barnabas.broker.directory_assignments import DirectoryAssignments
 from barnabas.broker.health import pages
 from barnabas.broker.lifecycle import Lifecycle
-from barnabas.broker.link_security import controller_links
+from barnabas.broker.link_security import controller_links, renew_links
 from barnabas.broker.listeners import Listeners
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
@@ -345,12 +345,12 @@ class Node:
     def _apply_dynamic_settings(self, image: ClusterImage) -> None:
         dynamic = {**image.configs.of_cluster(), **image.configs.of_broker(self.settings.node_id)}
         try:
-            self.services.settings = BrokerSettings.of(self.settings.given, dynamic)
+            settings = self.services.settings = BrokerSettings.of(self.settings.given, dynamic)
+            self.services.quotas.connections.settings = settings.quotas
+            self._listeners.apply(settings)
+            renew_links(settings, to_brokers=self._parts.broker_links, to_controllers=self._parts.controller_links)
         except InvalidSetting as error:
             log.error("dynamic settings are not applied", reason=error)
-            return
-        self.services.quotas.connections.settings = self.services.settings.quotas
-        self._listeners.apply(self.services.settings)
 
     # --- failing --------------------------------------------------------------------------------------------------
 

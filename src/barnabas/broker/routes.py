@@ -86,6 +86,7 @@ from barnabas.broker.handlers import (
     vote,
     write_txn_markers,
 )
+from barnabas.broker.own_settings import at_home
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
 from barnabas.wire.messages import request_of, response_of
@@ -133,7 +134,10 @@ def _route(
 
 def _forwarded(key: ApiKey, module: ModuleType) -> Route:
     """On a client's listener: answered by the active controller, wherever it is."""
-    return _route(key, module, handle=forwarded(module.handle), is_forwarded=True)
+    handle = forwarded(module.handle)
+    if key in _AT_HOME_FIRST:
+        handle = at_home(handle, module.refuse)
+    return _route(key, module, handle=handle, is_forwarded=True)
 
 
 def announced(routes: Mapping[int, Route]) -> tuple[tuple[ApiKey, int, int], ...]:
@@ -141,6 +145,7 @@ def announced(routes: Mapping[int, Route]) -> tuple[tuple[ApiKey, int, int], ...
     return tuple((route.key, route.announced_from, route.versions[-1]) for route in routes.values())
 
 
+_AT_HOME_FIRST: Final = (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 _FORWARDED: Final = {
     ApiKey.CREATE_TOPICS: create_topics,
     ApiKey.DELETE_TOPICS: delete_topics,

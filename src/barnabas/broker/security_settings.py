@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from barnabas.broker.link_settings import LINK_SETTINGS, LinkSettings
 from barnabas.broker.oauth_settings import OAuthSettings, oauth_settings
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import parse_users
@@ -81,6 +81,10 @@ def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setti
     return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
+# New keys and new trust are taken up while running, listener by listener.
+_RENEWABLE: Final[Mapping[str, Any]] = {"update": Update.PER_BROKER, "per_listener": True}
+
+
 def _tls_settings() -> Iterator[Setting]:
     yield setting(
         "listener.security.protocol.map",
@@ -89,17 +93,48 @@ def _tls_settings() -> Iterator[Setting]:
         "What is spoken on each listener, as NAME:PROTOCOL.",
         check=_problem(parse_protocol_map),
     )
-    yield setting("ssl.keystore.type", Kind.STRING, PEM, "The form of keys and certificates.", choices=(PEM,))
-    yield setting("ssl.keystore.location", Kind.STRING, None, "A PEM file with the key and its chain of certificates.")
     yield setting(
-        "ssl.keystore.certificate.chain", Kind.PASSWORD, None, "The certificates as PEM text.", sensitive=True
+        "ssl.keystore.type", Kind.STRING, PEM, "The form of keys and certificates.", choices=(PEM,), **_RENEWABLE
     )
-    yield setting("ssl.keystore.key", Kind.PASSWORD, None, "The private key as PEM text (PKCS#8).", sensitive=True)
-    yield setting("ssl.key.password", Kind.PASSWORD, None, "The password of an encrypted private key.", sensitive=True)
-    yield setting("ssl.truststore.type", Kind.STRING, PEM, "The form of trusted certificates.", choices=(PEM,))
-    yield setting("ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust.")
     yield setting(
-        "ssl.truststore.certificates", Kind.PASSWORD, None, "The certificates to trust, as PEM text.", sensitive=True
+        "ssl.keystore.location",
+        Kind.STRING,
+        None,
+        "A PEM file with the key and its chain of certificates.",
+        **_RENEWABLE,
+    )
+    yield setting(
+        "ssl.keystore.certificate.chain",
+        Kind.PASSWORD,
+        None,
+        "The certificates as PEM text.",
+        sensitive=True,
+        **_RENEWABLE,
+    )
+    yield setting(
+        "ssl.keystore.key", Kind.PASSWORD, None, "The private key as PEM text (PKCS#8).", sensitive=True, **_RENEWABLE
+    )
+    yield setting(
+        "ssl.key.password",
+        Kind.PASSWORD,
+        None,
+        "The password of an encrypted private key.",
+        sensitive=True,
+        **_RENEWABLE,
+    )
+    yield setting(
+        "ssl.truststore.type", Kind.STRING, PEM, "The form of trusted certificates.", choices=(PEM,), **_RENEWABLE
+    )
+    yield setting(
+        "ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust.", **_RENEWABLE
+    )
+    yield setting(
+        "ssl.truststore.certificates",
+        Kind.PASSWORD,
+        None,
+        "The certificates to trust, as PEM text.",
+        sensitive=True,
+        **_RENEWABLE,
     )
     yield setting(
         "ssl.client.auth",
@@ -206,8 +241,9 @@ def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
         if not full.startswith(LISTENER_PREFIX):
             continue
         name, dot, setting = full.removeprefix(LISTENER_PREFIX).partition(".")
-        if not dot or setting in _WHOLE_BROKER:
-            raise InvalidSetting(f"{full!r} cannot be set for one listener")
+        if not dot or setting in _WHOLE_BROKER or setting not in SECURITY_SETTINGS:
+            hint = SECURITY_SETTINGS.suggestion(setting)
+            raise InvalidSetting(f"{full!r} cannot be set for one listener{hint}")
         found.setdefault(name.upper(), {})[setting] = text
     return found
 

@@ -17,6 +17,7 @@ from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
 from barnabas.broker.observe_settings import OBSERVE_SETTINGS, ObserveSettings
 from barnabas.broker.quota_settings import QUOTA_SETTINGS, QuotaSettings
 from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
+from barnabas.broker.unoffered_settings import unoffered_settings
 from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
@@ -197,7 +198,7 @@ def _topic_defaults() -> Iterator[Setting]:
 
 def _table() -> SettingTable:
     own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *REPLICATION_SETTINGS]
-    own += unused_settings()
+    own += [*unused_settings(), *unoffered_settings()]
     own += [
         *OBSERVE_SETTINGS,
         *QUOTA_SETTINGS,
@@ -265,9 +266,10 @@ class BrokerSettings:
         """Read and check every value; InvalidSetting names the first that is wrong and what would be right."""
         given = {ALIASES.get(name, name): text for name, text in given.items()}
         dynamic = dict(dynamic or {})
-        for_listeners = {name for name in given if name.startswith(LISTENER_PREFIX)}
-        for_broker = {name: text for name, text in given.items() if name not in for_listeners}
-        values = BROKER_SETTINGS.parse({**for_broker, **dynamic})
+        every = {**given, **dynamic}
+        values = BROKER_SETTINGS.parse(
+            {name: text for name, text in every.items() if not name.startswith(LISTENER_PREFIX)}
+        )
         own = {
             setting.attribute: values.get(setting.name, setting.default)
             for setting in BROKER_SETTINGS
@@ -276,13 +278,16 @@ class BrokerSettings:
         topic_defaults = _defaults_of(values)
         groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
         listener_names = _listener_names(values)
+        for_listeners = {**given, **_about_known(dynamic, listener_names)}
         cluster = ClusterSettings.of(values, listener_names)
         return cls(
             **own,
             cluster=cluster,
             observe=ObserveSettings.of(values),
             quotas=QuotaSettings.of(values),
-            security=SecuritySettings.of(listener_names, given, for_controllers=cluster.controller_listener_names),
+            security=SecuritySettings.of(
+                listener_names, for_listeners, for_controllers=cluster.controller_listener_names
+            ),
             groups=groups,
             consumer_groups=ConsumerGroupSettings.of(
                 values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
@@ -338,6 +343,12 @@ def _listener_names(values: Mapping[str, Any]) -> tuple[str, ...]:
         if endpoint.is_wildcard:
             raise InvalidSetting(f"advertised.listeners: {endpoint} is no address that a client could connect to")
     return names
+
+
+def _about_known(dynamic: Mapping[str, str], listener_names: tuple[str, ...]) -> dict[str, str]:
+    """What the cluster keeps for listeners that a broker no longer has is not its business."""
+    starts = tuple(f"{LISTENER_PREFIX}{name.lower()}." for name in listener_names)
+    return {name: text for name, text in dynamic.items() if name.startswith(starts)}
 
 
 def _defaults_of(values: Mapping[str, Any]) -> TopicSettings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from barnabas.model.settings import Kind, Setting, Update
+from barnabas.model.settings import INT32_MAX, INT64_MAX, Kind, Setting, Update
 
 MIB: Final = 1024 * 1024
 _LOOP: Final = "a broker is one loop on one core, and a machine with more cores runs more brokers"
@@ -24,6 +24,13 @@ _JAVA: Final = "it names a part of the Java platform"
 _KERBEROS: Final = "GSSAPI is not among the mechanisms"
 _REPORTERS: Final = "metrics are read at /metrics, see barnabas.http.port"
 _LOGIN: Final = "it is about how Java clients renew their tokens"
+_SHARE: Final = "share groups are not offered"
+_STREAMS: Final = "streams groups are not offered"
+_TIERS: Final = "tiered storage is not offered"
+_TOKENS: Final = "delegation tokens are not offered"
+_WINDOWS: Final = "throttled replicas are counted second by second"
+_QUORUM: Final = "what a turn of the loop writes is one batch, and slices of the metadata log have a fixed size"
+_LINKS: Final = "links to other nodes wait as long as what is asked of them needs"
 
 # Name, type, default, whether Kafka lets it change while running, and why it has no effect.
 _ROWS: Final[tuple[tuple[str, Kind, Any, Update, str], ...]] = (
@@ -79,10 +86,148 @@ _ROWS: Final[tuple[tuple[str, Kind, Any, Update, str], ...]] = (
     ("sasl.login.refresh.window.jitter", Kind.DOUBLE, 0.05, Update.PER_BROKER, _LOGIN),
     ("log.flush.offset.checkpoint.interval.ms", Kind.INT, 60_000, Update.READ_ONLY, _CHECKPOINT),
     ("log.flush.start.offset.checkpoint.interval.ms", Kind.INT, 60_000, Update.READ_ONLY, _CHECKPOINT),
+    ("alter.log.dirs.replication.quota.window.num", Kind.INT, 11, Update.READ_ONLY, _WINDOWS),
+    ("alter.log.dirs.replication.quota.window.size.seconds", Kind.INT, 1, Update.READ_ONLY, _WINDOWS),
+    ("controller.quorum.append.linger.ms", Kind.INT, 25, Update.READ_ONLY, _QUORUM),
+    ("controller.quorum.fetch.max.bytes", Kind.INT, 1_048_576, Update.READ_ONLY, _QUORUM),
+    ("controller.quorum.fetch.snapshot.max.bytes", Kind.INT, 1_048_576, Update.READ_ONLY, _QUORUM),
+    ("controller.socket.timeout.ms", Kind.INT, 30_000, Update.READ_ONLY, _LINKS),
+    ("delegation.token.expiry.check.interval.ms", Kind.LONG, 3_600_000, Update.READ_ONLY, _TOKENS),
+    ("delegation.token.expiry.time.ms", Kind.LONG, 86_400_000, Update.READ_ONLY, _TOKENS),
+    ("delegation.token.max.lifetime.ms", Kind.LONG, 604_800_000, Update.READ_ONLY, _TOKENS),
+    ("group.share.assignment.interval.ms", Kind.INT, 1000, Update.CLUSTER_WIDE, _SHARE),
+    ("group.share.assignors", Kind.LIST, ("simple",), Update.READ_ONLY, _SHARE),
+    ("group.share.delivery.count.limit", Kind.INT, 5, Update.READ_ONLY, _SHARE),
+    ("group.share.heartbeat.interval.ms", Kind.INT, 5000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.assignment.interval.ms", Kind.INT, 15_000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.delivery.count.limit", Kind.INT, 10, Update.READ_ONLY, _SHARE),
+    ("group.share.max.heartbeat.interval.ms", Kind.INT, 15_000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.partition.max.record.locks", Kind.INT, 4000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.record.lock.duration.ms", Kind.INT, 60_000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.session.timeout.ms", Kind.INT, 60_000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.share.sessions", Kind.INT, 2000, Update.READ_ONLY, _SHARE),
+    ("group.share.max.size", Kind.INT, 200, Update.READ_ONLY, _SHARE),
+    ("group.share.min.assignment.interval.ms", Kind.INT, 0, Update.READ_ONLY, _SHARE),
+    ("group.share.min.delivery.count.limit", Kind.INT, 2, Update.READ_ONLY, _SHARE),
+    ("group.share.min.heartbeat.interval.ms", Kind.INT, 5000, Update.READ_ONLY, _SHARE),
+    ("group.share.min.partition.max.record.locks", Kind.INT, 100, Update.READ_ONLY, _SHARE),
+    ("group.share.min.record.lock.duration.ms", Kind.INT, 15_000, Update.READ_ONLY, _SHARE),
+    ("group.share.min.session.timeout.ms", Kind.INT, 45_000, Update.READ_ONLY, _SHARE),
+    ("group.share.partition.max.record.locks", Kind.INT, 2000, Update.READ_ONLY, _SHARE),
+    ("group.share.record.lock.duration.ms", Kind.INT, 30_000, Update.READ_ONLY, _SHARE),
+    ("group.share.session.timeout.ms", Kind.INT, 45_000, Update.READ_ONLY, _SHARE),
+    ("group.streams.assignment.interval.ms", Kind.INT, 1000, Update.CLUSTER_WIDE, _STREAMS),
+    ("group.streams.heartbeat.interval.ms", Kind.INT, 5000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.initial.rebalance.delay.ms", Kind.INT, 3000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.max.assignment.interval.ms", Kind.INT, 15_000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.max.heartbeat.interval.ms", Kind.INT, 15_000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.max.session.timeout.ms", Kind.INT, 60_000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.max.size", Kind.INT, INT32_MAX, Update.READ_ONLY, _STREAMS),
+    ("group.streams.max.standby.replicas", Kind.INT, 2, Update.READ_ONLY, _STREAMS),
+    ("group.streams.min.assignment.interval.ms", Kind.INT, 0, Update.READ_ONLY, _STREAMS),
+    ("group.streams.min.heartbeat.interval.ms", Kind.INT, 5000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.min.session.timeout.ms", Kind.INT, 45_000, Update.READ_ONLY, _STREAMS),
+    ("group.streams.num.standby.replicas", Kind.INT, 0, Update.READ_ONLY, _STREAMS),
+    ("group.streams.session.timeout.ms", Kind.INT, 45_000, Update.READ_ONLY, _STREAMS),
+    (
+        "log.dir.failure.timeout.ms",
+        Kind.LONG,
+        30_000,
+        Update.READ_ONLY,
+        "a directory that failed is told of with every heartbeat",
+    ),
+    (
+        "offsets.commit.timeout.ms",
+        Kind.INT,
+        5000,
+        Update.READ_ONLY,
+        "a commit is answered when it is written, or when its coordinator moves",
+    ),
+    ("remote.fetch.max.wait.ms", Kind.INT, 500, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.list.offsets.request.timeout.ms", Kind.LONG, 30_000, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.index.file.cache.total.size.bytes", Kind.LONG, 1_073_741_824, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.copier.thread.pool.size", Kind.INT, 10, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.copy.max.bytes.per.second", Kind.LONG, INT64_MAX, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.copy.quota.window.num", Kind.INT, 11, Update.READ_ONLY, _TIERS),
+    ("remote.log.manager.copy.quota.window.size.seconds", Kind.INT, 1, Update.READ_ONLY, _TIERS),
+    ("remote.log.manager.expiration.thread.pool.size", Kind.INT, 10, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.fetch.max.bytes.per.second", Kind.LONG, INT64_MAX, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.fetch.quota.window.num", Kind.INT, 11, Update.READ_ONLY, _TIERS),
+    ("remote.log.manager.fetch.quota.window.size.seconds", Kind.INT, 1, Update.READ_ONLY, _TIERS),
+    ("remote.log.manager.follower.thread.pool.size", Kind.INT, 2, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.manager.task.interval.ms", Kind.LONG, 30_000, Update.READ_ONLY, _TIERS),
+    ("remote.log.manager.thread.pool.size", Kind.INT, 2, Update.READ_ONLY, _TIERS),
+    ("remote.log.metadata.custom.metadata.max.bytes", Kind.INT, 128, Update.READ_ONLY, _TIERS),
+    (
+        "remote.log.metadata.manager.class.name",
+        Kind.STRING,
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+        Update.READ_ONLY,
+        _TIERS,
+    ),
+    ("remote.log.metadata.manager.class.path", Kind.STRING, None, Update.READ_ONLY, _TIERS),
+    ("remote.log.metadata.manager.impl.prefix", Kind.STRING, "rlmm.config.", Update.READ_ONLY, _TIERS),
+    ("remote.log.metadata.manager.listener.name", Kind.STRING, None, Update.READ_ONLY, _TIERS),
+    ("remote.log.reader.max.pending.tasks", Kind.INT, 100, Update.READ_ONLY, _TIERS),
+    ("remote.log.reader.threads", Kind.INT, 10, Update.CLUSTER_WIDE, _TIERS),
+    ("remote.log.storage.manager.class.name", Kind.STRING, None, Update.READ_ONLY, _TIERS),
+    ("remote.log.storage.manager.class.path", Kind.STRING, None, Update.READ_ONLY, _TIERS),
+    ("remote.log.storage.manager.impl.prefix", Kind.STRING, "rsm.config.", Update.READ_ONLY, _TIERS),
+    ("replica.socket.receive.buffer.bytes", Kind.INT, 65_536, Update.READ_ONLY, _BUFFERS),
+    ("replication.quota.window.num", Kind.INT, 11, Update.READ_ONLY, _WINDOWS),
+    ("replication.quota.window.size.seconds", Kind.INT, 1, Update.READ_ONLY, _WINDOWS),
+    ("request.timeout.ms", Kind.INT, 30_000, Update.READ_ONLY, _LINKS),
+    ("sasl.login.connect.timeout.ms", Kind.INT, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.login.read.timeout.ms", Kind.INT, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.login.retry.backoff.max.ms", Kind.LONG, 10_000, Update.READ_ONLY, _LOGIN),
+    ("sasl.login.retry.backoff.ms", Kind.LONG, 100, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.algorithm", Kind.STRING, "RS256", Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.aud", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.exp.seconds", Kind.INT, 300, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.iss", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.jti.include", Kind.BOOLEAN, False, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.nbf.seconds", Kind.INT, 60, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.claim.sub", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.file", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.private.key.file", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.assertion.template.file", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.client.credentials.client.id", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.scope", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("sasl.oauthbearer.token.endpoint.url", Kind.STRING, None, Update.READ_ONLY, _LOGIN),
+    ("share.coordinator.append.linger.ms", Kind.INT, -1, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.cached.buffer.max.bytes", Kind.INT, 1_048_588, Update.CLUSTER_WIDE, _SHARE),
+    ("share.coordinator.load.buffer.size", Kind.INT, 5_242_880, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.snapshot.update.records.per.snapshot", Kind.INT, 500, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.state.topic.compression.codec", Kind.INT, 0, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.state.topic.min.isr", Kind.SHORT, 2, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.state.topic.num.partitions", Kind.INT, 50, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.state.topic.replication.factor", Kind.SHORT, 3, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.state.topic.segment.bytes", Kind.INT, 104_857_600, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.threads", Kind.INT, 1, Update.READ_ONLY, _SHARE),
+    ("share.coordinator.write.timeout.ms", Kind.INT, 5000, Update.READ_ONLY, _SHARE),
+    ("share.fetch.purgatory.purge.interval.requests", Kind.INT, 1000, Update.READ_ONLY, _SHARE),
+    ("socket.connection.setup.timeout.max.ms", Kind.LONG, 30_000, Update.READ_ONLY, _LINKS),
+    ("socket.connection.setup.timeout.ms", Kind.LONG, 10_000, Update.READ_ONLY, _LINKS),
+    ("telemetry.max.bytes", Kind.INT, 1_048_576, Update.READ_ONLY, "clients' telemetry is not asked for"),
+    ("log.cleaner.threads", Kind.INT, 1, Update.CLUSTER_WIDE, _LOOP),
 )
+
+
+# Rows that may only have some values: a group's protocols are both there, and neither can be switched off.
+def _protocols_problem(value: tuple[str, ...]) -> str | None:
+    return None if {"classic", "consumer"} <= set(value) else "neither classic nor consumer can be switched off"
 
 
 def unused_settings() -> Iterator[Setting]:
     for name, kind, default, update, reason in _ROWS:
         doc = f"No effect here: {reason}."
         yield Setting(name=name, kind=kind, default=default, doc=doc, update=update, unused=True)
+    yield Setting(
+        name="group.coordinator.rebalance.protocols",
+        kind=Kind.LIST,
+        default=("classic", "consumer", "streams"),
+        doc="No effect here: groups of both protocols are served, and streams groups are not offered.",
+        choices=("classic", "consumer", "streams", "share"),
+        check=_protocols_problem,
+        unused=True,
+    )

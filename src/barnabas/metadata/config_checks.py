@@ -95,7 +95,18 @@ def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str |
         try:
             setting = schema.broker_settings[base_name]
             if setting.update is Update.READ_ONLY:
-                raise ApiError(INVALID_REQUEST, f"Cannot update these configs dynamically: {name}")
+                raise ApiError(
+                    INVALID_REQUEST,
+                    f"Cannot update these configs dynamically: {name}; put it into the broker's file and restart it",
+                )
+            if setting.per_listener and base_name == name:
+                raise ApiError(
+                    INVALID_REQUEST,
+                    "These security configs can be dynamically updated only per-listener using the listener prefix: "
+                    f"{name}; say {_LISTENER_PREFIX}<listener>.{name}",
+                )
+            if base_name != name and not setting.per_listener:
+                raise ApiError(INVALID_REQUEST, f"{name} cannot be set for one listener")
             if setting.update is Update.PER_BROKER and not broker:
                 raise ApiError(
                     INVALID_REQUEST,

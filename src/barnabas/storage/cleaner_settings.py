@@ -46,14 +46,6 @@ CLEANER_SETTINGS: Final = SettingTable(
             minimum=1,
             update=Update.CLUSTER_WIDE,
         ),
-        Setting(
-            name="log.cleaner.threads",
-            kind=Kind.INT,
-            default=1,
-            doc="How many logs are cleaned at once; a broker is one process and has one cleaner.",
-            minimum=1,
-            maximum=1,
-        ),
     )
 )
 

@@ -41,7 +41,7 @@ class Links:
         """``chance`` gives a number below its argument: nodes must not dial in step."""
         self._client_id = client_id
         self._chance = chance
-        self._tls = tls
+        self.tls = tls
         self._sign_in = sign_in
         self._addresses: dict[int, tuple[str, int]] = {}
         self._lanes: dict[tuple[int, str], _Lane] = {}
@@ -97,7 +97,7 @@ class Links:
                     client_id=self._client_id,
                     frame_bytes_max=FRAME_BYTES_MAX,
                     in_flight_max=IN_FLIGHT_MAX,
-                    ssl=self._tls,
+                    ssl=self.tls,
                 )
                 try:
                     ranges = await agree(channel)

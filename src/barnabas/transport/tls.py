@@ -9,12 +9,14 @@ from __future__ import annotations
 import ssl
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from barnabas.model.settings import InvalidSetting
 
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+HANDSHAKE_FLIGHTS_MAX: Final = 4  # each side speaks at most so often before both have said everything
 PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -28,6 +30,43 @@ class TlsFiles:
     key_password: str | None = field(default=None, repr=False)
     trust_store: str | None = None
     trusted_certificates: str | None = field(default=None, repr=False)
+
+
+class ReplaceableContext(ssl.SSLContext):
+    """What a loop holds on to for the life of a listener or a link: every new connection gets the current context.
+
+    Connections that are there keep what they began with. The standard library can add certificates to a context and
+    can take none away, so new files make a new context.
+    """
+
+    current: ssl.SSLContext
+
+    @classmethod
+    def of(cls, context: ssl.SSLContext) -> ReplaceableContext:
+        made = cls(context.protocol)
+        made.current = context
+        made.check_hostname = context.check_hostname  # asked by whoever chooses the name to check
+        return made
+
+    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        return self.current.wrap_bio(*arguments, **options)
+
+
+def check_chain(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """InvalidSetting unless a node with ``client`` could reach one with ``server``: a handshake in memory, no host."""
+    server_in, client_in = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client.check_hostname = False
+    ends = [server.wrap_bio(server_in, client_in, server_side=True), client.wrap_bio(client_in, server_in)]
+    for _ in range(HANDSHAKE_FLIGHTS_MAX):
+        try:
+            for end in ends:
+                with suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+        except ssl.SSLError as error:
+            raise InvalidSetting(
+                f"other nodes would not be let in, or not trust this one: {getattr(error, 'verify_message', '')}"
+                f"{'' if hasattr(error, 'verify_message') else error.reason}"
+            ) from error
 
 
 def server_context(

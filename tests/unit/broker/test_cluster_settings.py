@@ -68,3 +68,13 @@ def test_controllers_are_not_told_to_clients_nor_clients_to_controllers() -> Non
 def test_what_cannot_go_together_is_refused_with_a_sentence(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidSetting, match=sentence):
         BrokerSettings.of(given)
+
+
+def test_the_listener_of_brokers_may_be_named_by_its_protocol() -> None:
+    listeners = {"listeners": "PLAINTEXT://:1,SASL_PLAINTEXT://:2", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+    named = BrokerSettings.of({**listeners, "security.inter.broker.protocol": "SASL_PLAINTEXT"})
+    assert named.cluster.inter_broker_listener_name == "SASL_PLAINTEXT"
+    with pytest.raises(InvalidSetting, match="only one may be set"):
+        BrokerSettings.of(
+            {**listeners, "security.inter.broker.protocol": "PLAINTEXT", "inter.broker.listener.name": "PLAINTEXT"}
+        )

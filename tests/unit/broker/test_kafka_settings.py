@@ -7,12 +7,14 @@ how it may be changed.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from barnabas.broker.settings import BROKER_SETTINGS
-from barnabas.model.settings import Setting, SettingTable, Update
+from barnabas.broker.settings import ALIASES, BROKER_SETTINGS
+from barnabas.broker.unoffered_settings import unoffered_settings
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 
 KAFKA = json.loads((Path(__file__).parents[2] / "data" / "kafka-4.3-settings.json").read_text())
@@ -26,6 +28,8 @@ NOT_KAFKAS = {
     "plain.sasl.jaas.config",
     "scram-sha-256.sasl.jaas.config",
     "scram-sha-512.sasl.jaas.config",
+    "oauthbearer.sasl.jaas.config",
+    "oauthbearer.sasl.server.callback.handler.class",
     "log.message.format.version",
     "inter.broker.protocol.version",
     "leader.replication.throttled.rate",
@@ -48,6 +52,7 @@ OTHER_DEFAULTS = {
     "metric.reporters": "there is no Java to report to",
     "log.flush.scheduler.interval.ms": "unset is the largest number, said otherwise",
     "log.cleaner.io.max.bytes.per.second": "the same number, written in another way",
+    "security.inter.broker.protocol": "unset is the first listener that is not for controllers",
 }
 OTHER_KINDS = {"listener.security.protocol.map": "a list that Kafka splits itself"}
 # May be changed while running here, and in Kafka only at a restart.
@@ -66,8 +71,9 @@ EASIER = {
 
 
 def is_harder(setting: Setting) -> bool:
-    """Listeners and their keys are read when a broker starts."""
-    return setting.name.startswith(("ssl.", "sasl.", "listener")) or setting.name == "log.cleaner.threads"
+    """Listeners, and all about them but their keys and their trust, are read when a broker starts."""
+    is_key = setting.name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
+    return setting.name.startswith(("ssl.", "sasl.", "listener")) and not is_key
 
 
 @pytest.mark.parametrize(("table", "setting"), PAIRS, ids=[f"{table}:{setting.name}" for table, setting in PAIRS])
@@ -96,6 +102,20 @@ def test_every_name_is_kafkas_or_ours(table: str) -> None:
 
 def test_no_topic_setting_of_kafka_is_missing() -> None:
     assert [name for name in KAFKA["topic"] if name not in TOPIC_SETTINGS] == []
+
+
+def test_no_broker_setting_of_kafka_is_unknown() -> None:
+    """Whoever brings a file written for Kafka hears what each line means here, and of none that it does not exist."""
+    known = {*(setting.name for setting in BROKER_SETTINGS), *ALIASES}
+    assert [name for name in KAFKA["broker"] if name not in known] == []
+
+
+@pytest.mark.parametrize("setting", list(unoffered_settings()), ids=lambda setting: setting.name)
+def test_what_is_not_offered_keeps_its_default_and_is_refused_otherwise(setting: Setting) -> None:
+    if setting.default is not None:
+        assert setting.parse(setting.text(setting.default) or "") == setting.default
+    with pytest.raises(InvalidSetting, match=f"{re.escape(setting.name)}: this is not offered: "):
+        setting.parse("true" if setting.kind is Kind.BOOLEAN else "1")
 
 
 def test_what_is_said_to_differ_does() -> None:

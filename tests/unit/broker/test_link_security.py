@@ -88,7 +88,7 @@ def test_a_login_that_is_missing_matters_only_among_others() -> None:
 def test_listeners_without_sign_in_are_dialled_without() -> None:
     plain = links(controller_links, {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"})
     assert plain._sign_in is None
-    assert plain._tls is None
+    assert plain.tls is None
 
 
 def test_a_broker_reads_how_controllers_are_reached_though_it_is_none() -> None:
@@ -112,7 +112,7 @@ def test_names_of_hosts_are_checked_unless_that_is_switched_off(algorithm: str, 
         "ssl.endpoint.identification.algorithm": algorithm,
         **SEVERAL,
     }
-    tls = links(controller_links, given)._tls
+    tls = links(controller_links, given).tls
     assert tls is not None
     assert tls.check_hostname is is_checked
 

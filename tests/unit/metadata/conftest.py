@@ -24,7 +24,14 @@ BROKER_SETTINGS = SettingTable(
         Setting(name="log.retention.ms", kind=Kind.LONG, default=1, doc="", update=Update.CLUSTER_WIDE),
         Setting(name="message.max.bytes", kind=Kind.INT, default=1, doc="", update=Update.CLUSTER_WIDE, minimum=0),
         Setting(name="min.insync.replicas", kind=Kind.INT, default=1, doc="", update=Update.CLUSTER_WIDE, minimum=1),
-        Setting(name="ssl.keystore.location", kind=Kind.STRING, default="", doc="", update=Update.PER_BROKER),
+        Setting(
+            name="ssl.keystore.location",
+            kind=Kind.STRING,
+            default="",
+            doc="",
+            update=Update.PER_BROKER,
+            per_listener=True,
+        ),
         Setting(name="metric.reporters", kind=Kind.LIST, default=("a",), doc="", update=Update.CLUSTER_WIDE),
         Setting(name="log.dirs", kind=Kind.STRING, default="", doc=""),
     )

@@ -68,7 +68,7 @@ def test_brokers_and_the_cluster_have_settings_of_their_own(cluster: Any) -> Non
 
 
 def test_a_broker_that_is_told_the_same_again_hears_it_again(cluster: Any) -> None:
-    again = resource(BROKER, "1", ("ssl.keystore.location", SET, "/k"))
+    again = resource(BROKER, "1", ("listener.name.x.ssl.keystore.location", SET, "/k"))
     assert alter(cluster, again) == [0]
     assert alter(cluster, again) == [0]
     assert len(cluster.last) == 1

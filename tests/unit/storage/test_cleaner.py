@@ -556,10 +556,9 @@ def test_the_settings_are_kafkas() -> None:
     assert CleanerSettings.of(values).io_bytes_per_second_max == 1e6
 
 
-@pytest.mark.parametrize(("name", "text"), [("log.cleaner.threads", "2"), ("log.cleaner.dedupe.buffer.size", "1000")])
-def test_what_would_have_no_effect_is_refused(name: str, text: str) -> None:
+def test_a_buffer_that_holds_next_to_nothing_is_refused() -> None:
     with pytest.raises(InvalidSetting):
-        CLEANER_SETTINGS.parse({name: text})
+        CLEANER_SETTINGS.parse({"log.cleaner.dedupe.buffer.size": "1000"})
 
 
 def test_the_active_segment_ends_before_it_keeps_records_from_being_compacted_in_time() -> None:

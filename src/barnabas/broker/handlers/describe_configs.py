@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics, brokers and groups, with their sources and texts.
+"""DescribeConfigs: the settings of topics, brokers and groups, with their sources and texts; levels of loggers.
 
 Versions: 1–4.
 Behaviour: a broker describes itself and, under the empty name, what is set for all brokers. Sensitive values are null.
@@ -17,6 +17,7 @@ from barnabas.broker.described_settings import (
     describe_group,
     describe_topic,
 )
+from barnabas.broker.own_settings import describe_levels
 from barnabas.broker.request import Request
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.topic_names import reason_invalid
@@ -60,6 +61,8 @@ def _describe(request: Request, resource: DescribeConfigsRequest.DescribeConfigs
         if not name:
             raise ApiError(errors.INVALID_REQUEST, "a group has a name")
         return describe_group(broker.image, name, broker.settings, names)
+    if resource.resource_type == ResourceType.BROKER_LOGGER:
+        return [row for row in describe_levels(broker, name) if names is None or row.setting.name in names]
     raise ApiError(errors.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here")
 
 

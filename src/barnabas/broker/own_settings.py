@@ -1,0 +1,143 @@
+"""What a broker sees to itself when its settings are altered, before the controller decides on the rest.
+
+Its log levels are its own and are kept nowhere else; and only it can say whether new keys of its listeners can be
+read. ``routes`` puts this before the two APIs that alter settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from barnabas.broker.described_settings import Described, Source, Synonym
+from barnabas.broker.request import Request
+from barnabas.broker.security_settings import LISTENER_PREFIX, ListenerSecurity, tls_context
+from barnabas.broker.services import Services
+from barnabas.broker.settings import BrokerSettings
+from barnabas.metadata.configs_image import ResourceType
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.model.settings import InvalidSetting, Kind, Setting
+from barnabas.observe import levels
+from barnabas.transport.tls import check_chain, client_context
+from barnabas.wire.message import Message
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest
+
+SET: Final = 0
+DELETE: Final = 1
+
+
+def at_home(
+    handle: Callable[[Request, Any], Awaitable[Message]], refuse: Callable[[Any, ApiError], Any]
+) -> Callable[[Request, Any], Awaitable[Message]]:
+    """A handler that does this broker's own part and lets ``handle`` do the rest."""
+
+    async def handle_at_home(request: Request, message: Any) -> Message:
+        mine, rest = [], []
+        for resource in message.resources:
+            try:
+                is_done = _see_to(request.broker, message, resource)
+            except ApiError as error:
+                mine.append((resource, error))
+                continue
+            if is_done:
+                mine.append((resource, None))
+            else:
+                rest.append(resource)
+        message.resources = rest
+        response: Any = await handle(request, message) if rest else refuse(message, ApiError(errors.NONE))
+        for resource, failure in mine:
+            message.resources = [resource]
+            (row,) = refuse(message, failure or ApiError(errors.NONE)).responses
+            if failure is None:
+                row.error_message = None
+            response.responses.append(row)
+        assert isinstance(response, Message)
+        return response
+
+    return handle_at_home
+
+
+def _see_to(broker: Services, message: Any, resource: Any) -> bool:
+    """Whether nothing is left to do; ApiError if it must not be done."""
+    changes = {config.name: (getattr(config, "config_operation", SET), config.value) for config in resource.configs}
+    if resource.resource_type == ResourceType.BROKER_LOGGER:
+        _check_name(broker, resource.resource_name)
+        if isinstance(message, AlterConfigsRequest):
+            raise ApiError(errors.INVALID_REQUEST, "levels are changed one by one: use IncrementalAlterConfigs")
+        _alter_levels(changes, is_only_asked=message.validate_only)
+        return True
+    if resource.resource_type == ResourceType.BROKER and any(name.startswith(LISTENER_PREFIX) for name in changes):
+        _check_name(broker, resource.resource_name)
+        _check_keys(
+            broker, {name: None if operation == DELETE else value for name, (operation, value) in changes.items()}
+        )
+    return False
+
+
+def _check_name(broker: Services, name: str) -> None:
+    if name != str(broker.broker_id):
+        raise ApiError(
+            errors.INVALID_REQUEST, f"Unexpected broker id, expected {broker.broker_id}, but received {name}"
+        )
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def _check_keys(broker: Services, changes: dict[str, str | None]) -> None:
+    """Whether the listeners could be served with what they would be given."""
+    configs = broker.image.configs
+    values = {**configs.of_cluster(), **configs.of_broker(broker.broker_id), **changes}
+    dynamic = {name: value for name, value in values.items() if value is not None}
+    unknown = [name for name in changes if _listener_of(name) not in broker.settings.security.listeners]
+    if unknown:
+        raise ApiError(errors.INVALID_REQUEST, f"{unknown[0]}: there is no listener {_listener_of(unknown[0])}")
+    try:
+        settings = BrokerSettings.of(broker.settings.given, dynamic)
+        for listener in settings.security.listeners.values():
+            _check_listener(listener, is_dialled=listener.name == settings.cluster.inter_broker_listener_name)
+    except InvalidSetting as error:
+        raise ApiError(errors.INVALID_REQUEST, str(error)) from None
+
+
+def _listener_of(name: str) -> str:
+    return name.removeprefix(LISTENER_PREFIX).partition(".")[0].upper() if name.startswith(LISTENER_PREFIX) else ""
+
+
+def _check_listener(listener: ListenerSecurity, *, is_dialled: bool) -> None:
+    context = tls_context(listener)
+    has_trust = listener.tls.trust_store is not None or listener.tls.trusted_certificates is not None
+    if context is not None and is_dialled and has_trust:
+        check_chain(context, client_context(listener.tls, checks_host=False))
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+def _alter_levels(changes: dict[str, tuple[int, str | None]], *, is_only_asked: bool) -> None:
+    """All or none."""
+    for name, (operation, level) in changes.items():
+        if not levels.is_logger(name):
+            raise ApiError(errors.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if operation not in (SET, DELETE):
+            raise ApiError(errors.INVALID_REQUEST, "a level can be set or deleted")
+        if operation == DELETE and name == levels.ROOT_NAME:
+            raise ApiError(errors.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+        if operation == SET and level not in levels.LEVELS:
+            raise ApiError(
+                errors.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(levels.LEVELS)}",
+            )
+    if not is_only_asked:
+        for name, (operation, level) in changes.items():
+            levels.set_level(name, None if operation == DELETE else level)
+
+
+def describe_levels(broker: Services, name: str) -> Iterator[Described]:
+    _check_name(broker, name)
+    row = Setting(name="level", kind=Kind.STRING, default=None, doc="From which level on this logger writes.")
+    for logger, level in levels.levels().items():
+        yield Described(replace(row, name=logger), False, (Synonym(logger, level, Source.LOGGER),))
