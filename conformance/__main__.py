@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.peers import Peer, PeerFailed
+from bench.peers import PeerFailed
 from tools.kafka_jars import JavaMissing
 
 from conformance import docs, verdicts
-from conformance.brokers import BROKERS
+from conformance.brokers import BROKERS, started
 from conformance.fetched import CannotFetch
 from conformance.outcome import Leg, Outcome, Verdict
 from conformance.suites import SUITES
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     for suite in _suites(options):
         outcomes: list[Outcome] = []
         for leg in _chosen(suite, options):
-            for outcome in _outcomes(BROKERS[options.peer], leg):
+            for outcome in _outcomes(options.peer, leg):
                 outcomes.append(outcome)
                 print(f"{outcome.verdict:8}{outcome.seconds:7.1f} s  {outcome.test}  {outcome.reason}", flush=True)
                 verdicts.save_run(suite, options.peer, [outcome])
@@ -70,21 +70,29 @@ def _run(options: argparse.Namespace) -> int:
 def _chosen(suite: str, options: argparse.Namespace) -> Iterator[Leg]:
     words = [word for word in options.tests.split(",") if word]
     passed = {one.test for one in verdicts.load_run(suite, options.peer) if one.verdict is Verdict.PASS}
-    for leg in SUITES[suite]():
+    legs = SUITES[suite]()
+    names = {test for leg in legs for test in leg.tests}
+    for leg in legs:
         tests = [
             test
             for test in leg.tests
-            if (not words or any(word in test for word in words)) and not (options.not_passing and test in passed)
+            if (not words or any(_is_meant(word, test, names) for word in words))
+            and not (options.not_passing and test in passed)
         ]
         if tests:
             yield replace(leg, tests=tests)
 
 
-def _outcomes(kind: type[Peer], leg: Leg) -> Iterator[Outcome]:
+def _is_meant(word: str, test: str, names: set[str]) -> bool:
+    """A word that is the whole name of a test means that one, and not those whose names begin with it."""
+    return word == test if word in names else word in test
+
+
+def _outcomes(kind: str, leg: Leg) -> Iterator[Outcome]:
     """A broker that dies fails the test that it died in; the next one finds a new broker."""
     waiting = list(leg.tests)
     while waiting:
-        with kind(leg.settings) as peer:
+        with started(kind, leg) as peer:
             for outcome in leg.run(peer, tuple(waiting)):
                 waiting.remove(outcome.test)
                 if not peer.is_alive():

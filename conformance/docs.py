@@ -17,7 +17,16 @@ PAGE = Path(__file__).parents[1] / "docs" / "CONFORMANCE.md"
 _TITLES = {
     "librdkafka": (
         "librdkafka's own tests",
-        "The 118 tests of librdkafka 2.15.1 that need a broker, each in a process of its own, one broker.",
+        (
+            "The 118 tests of librdkafka 2.15.1 that need a broker, each in a process of its own. One broker; three "
+            "where a test makes topics with three replicas or signs in (certificates, PLAIN, SCRAM, OAUTHBEARER with "
+            "an issuer of tokens). Parts that are about share groups are rows of their own where a test mixes them "
+            "with others."
+        ),
+    ),
+    "librdkafka-consumer": (
+        "librdkafka's tests of groups with the new protocol",
+        "The tests of librdkafka whose clients are in groups, once more, with `group.protocol=consumer` (KIP-848).",
     ),
     "kafka-python": (
         "kafka-python's own integration tests",

@@ -6,11 +6,14 @@ The suites yield outcomes, the command line prints them, `verdicts.py` keeps the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from bench.peers import Peer
+
+from conformance.security import Security
 
 REASON_CHARACTERS_MAX = 160
 
@@ -35,11 +38,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Tests of a suite that share one broker: its settings, their names, and how they are run on it."""
+    """Tests of a suite that share one broker, or a cluster of three: its settings, their names, how they are run on it.
+
+    Clients of a cluster sign in where `security` says how; it is given a directory for its files.
+    """
 
     settings: Mapping[str, str]
     tests: Sequence[str]
     run: Callable[[Peer, Sequence[str]], Iterator[Outcome]]
+    is_cluster: bool = False
+    security: Callable[[Path], AbstractContextManager[Security]] | None = None
 
 
 def one_line(text: str) -> str:

@@ -12,6 +12,7 @@ from conformance.suites import clients, kafka_python, librdkafka, tools
 
 SUITES: dict[str, Callable[[], list[Leg]]] = {
     "librdkafka": librdkafka.legs,
+    "librdkafka-consumer": librdkafka.group_legs,
     "kafka-python": kafka_python.legs,
     "tools": tools.legs,
     "clients": clients.legs,

@@ -1,7 +1,8 @@
 """kafka-python's own integration tests, from its source distribution, one pytest process per test.
 
-The distribution lacks the module that starts brokers; ours says that the broker is there already. The client under
-the tests is the one that is installed beside us, of the same version. Called through the table of suites.
+The distribution lacks what starts brokers: for most tests the broker is there already, and those whose clients sign in
+start one of their own, by `conformance.spawned`. The client under the tests is the one that is installed beside us, of
+the same version. Called through the table of suites.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,6 +24,7 @@ from tools.cache import cache_directory
 
 from conformance.fetched import pypi_source, run_quietly
 from conformance.outcome import Leg, Outcome, Verdict, one_line
+from conformance.spawned import SERVICE, write_servers
 
 TEST_SECONDS_MAX = 120
 KAFKA_VERSION = "4.3"  # the newest that this client knows of
@@ -34,24 +37,9 @@ _SETTINGS = {
     "super.users": "User:ANONYMOUS",
     "allow.everyone.if.no.acl.found": "true",
 }
-# What the distribution does not carry: services that would start brokers. There is one already.
-_SERVICE = """\
-class ExternalService:
-    def __init__(self, host, port):
-        self.host, self.port = host, port
-
-    def open(self): ...
-    def close(self): ...
-    def start(self): ...
-    def stop(self): ...
-    def dump_logs(self): ...
-
-
-class SpawnedService:
-    def __init__(self, *_, **__):
-        raise NotImplementedError("this test wants to start a broker of its own")
-"""
 _PYTEST = ("-m", "pytest", "-c", os.devnull, "-p", "no:randomly", "-p", "no:cacheprovider", "--rootdir", ".")
+# These start brokers of their own, with TLS or sign-in.
+_WITH_OWN_BROKERS = ("test_sasl_integration", "test_ssl_integration")
 _COLLECTED = re.compile(r"^test/integration/(\S+::\S.*)$", re.MULTILINE)
 _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 
@@ -59,7 +47,10 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 def legs() -> list[Leg]:
     workspace = _workspace()
     listed = run_quietly([sys.executable, *_PYTEST, "--collect-only", "-q", "test/integration"], cwd=workspace)
-    return [Leg(_SETTINGS, _COLLECTED.findall(listed), _run)]
+    tests = _COLLECTED.findall(listed)
+    own = [test for test in tests if test.startswith(_WITH_OWN_BROKERS)]
+    found = Leg(_SETTINGS, [test for test in tests if test not in own], partial(_run, brings_brokers=False))
+    return [found, Leg({}, own, partial(_run, brings_brokers=True))]
 
 
 def _workspace() -> Path:
@@ -69,20 +60,23 @@ def _workspace() -> Path:
     workspace = cache_directory("kafka-python-tests", version)
     shutil.copytree(source / "test", workspace / "test", dirs_exist_ok=True)
     (workspace / "test" / "__init__.py").touch()
-    (workspace / "test" / "service.py").write_text(_SERVICE)
+    (workspace / "test" / "service.py").write_text(SERVICE)
     (workspace / "servers" / KAFKA_VERSION / "kafka-bin").mkdir(parents=True, exist_ok=True)
     return workspace
 
 
-def _run(peer: Peer, tests: Sequence[str]) -> Iterator[Outcome]:
+def _run(peer: Peer, tests: Sequence[str], *, brings_brokers: bool) -> Iterator[Outcome]:
     workspace = _workspace()
     environment = {
         **os.environ,
         "KAFKA_VERSION": KAFKA_VERSION,
-        "KAFKA_URI": f"kafka://{peer.bootstrap}",
         "PROJECT_ROOT": str(workspace),
         "PYTHONPATH": str(workspace),
     }
+    if brings_brokers:
+        environment["KAFKA_ROOT"] = str(write_servers(workspace, KAFKA_VERSION, peer.name))
+    else:
+        environment["KAFKA_URI"] = f"kafka://{peer.bootstrap}"
     logs = cache_directory("conformance", f"kafka-python-{peer.name}")
     report = peer.directory / "report.xml"
     for test in tests:

@@ -1,0 +1,74 @@
+"""Which tests are meant, which broker they get, and when a row made of parts is a pass."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conformance.__main__ import _is_meant
+from conformance.cluster import BarnabasCluster, KafkaCluster
+from conformance.outcome import Verdict
+from conformance.security import plain
+from conformance.suites.librdkafka import _Runner
+
+RAN = "[0142_reauthentication / 1.0s] [ do_test_consumer:1 ]\n"
+PASSED = "| 0142_reauthentication | PASSED | 1.000s |\n"
+FAILED = "| 0142_reauthentication | FAILED | 1.000s | no luck\n"
+
+
+def test_a_whole_name_means_one_test_and_a_part_of_one_means_all_that_hold_it() -> None:
+    names = {"0142_reauthentication", "0142_reauthentication (OAUTHBEARER)"}
+    assert [_is_meant("0142_reauthentication", name, names) for name in sorted(names)] == [True, False]
+    assert all(_is_meant("0142", name, names) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [
+        (RAN + PASSED, Verdict.PASS),
+        (RAN + FAILED, Verdict.FAIL),
+        (PASSED, Verdict.SKIP),
+        ("crash", Verdict.FAIL),
+    ],
+)
+def test_a_row_of_parts_passes_if_every_part_ran_and_passed(tmp_path: Path, printed: str, verdict: Verdict) -> None:
+    runner = tmp_path / "test-runner"
+    runner.write_text(f"#!{sys.executable}\nprint({printed!r})\n")
+    runner.chmod(0o755)
+    outcome = _Runner(tmp_path, "default", {}, tmp_path).outcome_of_parts("0142_reauthentication (OAUTHBEARER)")
+    assert (outcome.test, outcome.verdict) == ("0142_reauthentication (OAUTHBEARER)", verdict)
+
+
+@pytest.mark.parametrize("kind", [KafkaCluster, BarnabasCluster])
+def test_both_kinds_get_the_same_settings_but_for_the_quorum(
+    tmp_path: Path, kind: type[KafkaCluster | BarnabasCluster]
+) -> None:
+    with plain(tmp_path) as how:
+        cluster = kind({"num.partitions": "4"}, how)
+        try:
+            cluster.write_properties()
+            for node in cluster.nodes:
+                lines = dict(line.split("=", 1) for line in node.properties.read_text().splitlines())
+                assert lines["broker.rack"] == f"RACK{node.number}"
+                assert f"CLIENTS://127.0.0.1:{node.client_port}" in lines["listeners"]
+                assert "CLIENTS:SASL_PLAINTEXT" in lines["listener.security.protocol.map"]
+                assert "user_testuser" in lines["listener.name.clients.plain.sasl.jaas.config"]
+                assert lines["num.partitions"] == "4"
+            ports = [port for node in cluster.nodes for port in (node.port, node.controller_port, node.client_port)]
+            assert len(set(ports)) == len(ports)
+        finally:
+            cluster.remove()
+
+
+def test_when_one_node_ends_all_do(tmp_path: Path) -> None:
+    commands = [[sys.executable, "-c", "import time; time.sleep(600)"], [sys.executable, "-c", ""]]
+    path = tmp_path / "commands"
+    path.write_text("".join(f"{json.dumps(command)}\n" for command in commands))
+    root = Path(__file__).parents[2]
+    supervisor = [sys.executable, "-m", "conformance.supervisor", str(path)]
+    done = subprocess.run(supervisor, cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "node 2 has ended" in done.stdout
