@@ -43,7 +43,6 @@ from barnabas.world.world import World
 log = logger("node")
 
 FLUSH_CHECK_MS: Final = 1000
-VOTER_CHECK_MS: Final = 20
 VOTER_MS_MAX: Final = 15_000  # how long a start waits to be made a voter
 
 
@@ -190,12 +189,16 @@ class Node:
         cluster = self.settings.cluster
         if not (cluster.is_controller and cluster.bootstrap_servers and cluster.raft.auto_join_enable):
             return
-        deadline_ms = self.world.clock.monotonic_ms() + VOTER_MS_MAX
-        while not parts.raft.voters.is_voter(parts.raft.local.key):
-            if self.world.clock.monotonic_ms() >= deadline_ms:
+        raft, changed = parts.raft, asyncio.Event()
+        raft.on_voters = changed.set
+        deadline = self._timers.after(VOTER_MS_MAX, changed.set)
+        while not raft.voters.is_voter(raft.local.key):
+            if not deadline.is_pending:
                 log.warning("this controller has no vote yet", within_ms=VOTER_MS_MAX)
-                return
-            await self._timers.sleep(VOTER_CHECK_MS)
+                break
+            changed.clear()
+            await changed.wait()
+        deadline.cancel()
 
     # --- the broker -----------------------------------------------------------------------------------------------
 
@@ -290,8 +293,7 @@ class Node:
         ours = {partition.id for partition in self.services.replicas}
         for key, stored in sorted(store.logs.items()):
             if key not in ours:
-                log.warning("partition is no longer this broker's and is removed", partition=key, id=stored.topic_id)
-                await store.delete(key)
+                await self.services.replicas.give_up(stored)
 
     async def _start_health(self, cleanup: AsyncExitStack) -> None:
         if not self.settings.barnabas_http_port:
@@ -308,9 +310,13 @@ class Node:
         async def expire_producers() -> None:
             store.expire_producers(expiration_ms=self.services.settings.producer_id_expiration_ms)
 
+        async def flush() -> None:
+            await store.flush_due()
+            self.services.replicas.retry()
+
         chores.every(settings.replica_high_watermark_checkpoint_interval_ms, "checkpoint", store.checkpoint)
         chores.every(settings.log_retention_check_interval_ms, "retention", store.retain_all)
-        chores.every(FLUSH_CHECK_MS, "flush", store.flush_due)
+        chores.every(FLUSH_CHECK_MS, "flush", flush)
         chores.every(settings.producer_id_expiration_check_interval_ms, "producers", expire_producers)
         chores.every(WINDOW_MS, "windows", self.observed.turn)
         self.observed.loop.start()

@@ -20,13 +20,14 @@ from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import ImageBuilder, MetadataChanges
 from barnabas.metadata.loader import ImageCallback, Loader, SnapshotRules, snapshot_records
 from barnabas.metadata.records import AbortTransactionRecord, encode_record
-from barnabas.model.errors import NOT_CONTROLLER, ApiError
+from barnabas.model.errors import KAFKA_STORAGE_ERROR, NOT_CONTROLLER, ApiError
 from barnabas.observe.log import logger
 from barnabas.raft.delivery import LeaderAndEpoch
 from barnabas.raft.leading import NotLeader
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.wire.message import Message
 from barnabas.world.clock import Clock
+from barnabas.world.disk import DiskFailure
 
 log = logger("controller")
 
@@ -161,6 +162,8 @@ class QuorumController:
                 await self._log.wait_committed(offset)
             except NotLeader:
                 raise ApiError(NOT_CONTROLLER) from None
+            except DiskFailure as failure:
+                raise ApiError(KAFKA_STORAGE_ERROR, f"the metadata log has failed: {failure}") from failure
 
     # What Raft tells ----------------------------------------
 

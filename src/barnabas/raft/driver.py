@@ -70,6 +70,7 @@ class RaftDriver:
         # What may be set until the start.
         self.local = local
         self.listener = listener
+        self.on_voters: Callable[[], None] = lambda: None  # the voters as this replica knows them may have changed
         self.initial_voters = initial_voters
         self._cluster_id = cluster_id
         self._settings = settings or RaftSettings()
@@ -106,6 +107,7 @@ class RaftDriver:
             metadata_log=metadata_log,
             machine=machine,
             delivery=delivery,
+            on_voters=lambda: self.on_voters(),
             on_failure=self._on_failure,
         )
         self._engine.learn_voters()
@@ -150,7 +152,8 @@ class RaftDriver:
 
     @property
     def voters(self) -> VoterSet:
-        return self._running.machine.log.voters
+        """None before the start: others may ask as soon as there is an address."""
+        return VoterSet() if self._engine is None else self._engine.machine.log.voters
 
     def propose(self, records: Sequence[bytes], *, epoch: int) -> int:
         """Append one batch and answer its last offset; it counts when it is committed. NotLeader if we do not lead."""

@@ -74,6 +74,7 @@ class Engine:
         metadata_log: MetadataLog,
         machine: RaftMachine,
         delivery: Delivery,
+        on_voters: Callable[[], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
         self._world = world
@@ -81,6 +82,7 @@ class Engine:
         self._settings = settings
         self._cluster_id = cluster_id
         self._peers = peers
+        self._on_voters = on_voters
         self._on_failure = on_failure
         self.log = metadata_log
         self.machine = machine
@@ -241,6 +243,7 @@ class Engine:
         for voter in self.machine.log.voters.voters:
             if voter.id != self.machine.local.id:
                 self._peers.learn(voter.id, voter.endpoints)
+        self._on_voters()
 
     def _begin_snapshot(self, effect: events.BeginSnapshot) -> None:
         self.log.begin_download(effect.snapshot)

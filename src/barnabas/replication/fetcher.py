@@ -32,7 +32,7 @@ from barnabas.replication.throttle import Throttle
 from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from barnabas.world.disk import Buffer, DiskFailure
+from barnabas.world.disk import Buffer, DiskFailure, DiskFull
 from barnabas.world.timers import Timers
 
 log = logger("fetcher")
@@ -282,9 +282,7 @@ class Fetcher:
                 try:
                     taken += await self._take_row(state, row)
                 except DiskFailure as failure:
-                    # The store has heard of it; the partition goes with its directory.
-                    log.error("follower has no disk", partition=state.partition.id, reason=failure)
-                    state.is_parked = True
+                    self._has_no_disk(state, failure)
                 except BarnabasError as error:
                     # Bytes that are no batches, or not those that follow: from a wire, a disk, or a leader's mistake.
                     log.error("answer is not taken", partition=state.partition.id, leader=self.leader_id, reason=error)
@@ -356,7 +354,17 @@ class Fetcher:
         try:
             await state.partition.log.flush()
         except DiskFailure as failure:
+            self._has_no_disk(state, failure)
+            if self._fresh.pop(state.key, None) is not None:
+                self._decide(state)
+
+    def _has_no_disk(self, state: Fetching, failure: DiskFailure) -> None:
+        """A full disk may have room again. Of one that failed the store has heard: the partition goes with it."""
+        if state.pauses == 0:
             log.error("follower has no disk", partition=state.partition.id, reason=failure)
+        if isinstance(failure, DiskFull):
+            self._pause(state)
+        else:
             state.is_parked = True
 
     def _pause(self, state: Fetching) -> None:

@@ -14,16 +14,17 @@ from typing import Final, Protocol
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
-from barnabas.metadata.partition_image import PartitionImage
+from barnabas.metadata.partition_image import PartitionImage, TopicIdPartition
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import NOBODY, Cluster, Partition
 from barnabas.replication.throttle import Throttle
+from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
-from barnabas.world.disk import DiskFailure
+from barnabas.world.disk import DiskFailure, DiskFull
 
 log = logger("replicas")
 
@@ -53,6 +54,7 @@ class Replicas:
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[Uuid, int], Partition] = {}
         self._offline: set[tuple[Uuid, int]] = set()  # replicas whose directory has failed
+        self._unmade: dict[TopicIdPartition, None] = {}  # of those, the ones for which the disk was full
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -246,9 +248,8 @@ class Replicas:
         key = TopicPartition(name, index)
         try:
             stored = self._store.get(key)
-            if stored is not None and stored.topic_id not in (None, topic_id):
-                # A topic of this name was deleted and made again while this broker was away.
-                await self._store.delete(key)
+            if stored is not None and stored.topic_id != topic_id:
+                await self.give_up(stored)
                 stored = None
             settings = self._settings_of(image, name)
             if stored is None:
@@ -258,7 +259,10 @@ class Replicas:
         except DiskFailure as failure:
             log.error("partition has no disk", partition=key, reason=failure)
             self._offline.add((topic_id, index))
+            if isinstance(failure, DiskFull):
+                self._unmade[TopicIdPartition(topic_id, index)] = None
             return
+        self._offline.discard((topic_id, index))
         partition = Partition(
             broker_id=self.broker_id, log=stored, topic_id=topic_id, image=state, cluster=self._cluster
         )
@@ -267,6 +271,27 @@ class Replicas:
         if self._following is not None and not partition.is_leader:
             self._following.update(partition)
         self._tell_leadership(partition, False)
+
+    async def give_up(self, stored: PartitionLog) -> None:
+        """A log that is not of any partition this broker has: deleted, given to others, or nobody knows whose.
+
+        A topic of its name may have been deleted and made again while this broker was away. One that lost its
+        partition.metadata in a power cut may be any topic's, so it is not served; as in Kafka its records are kept.
+        """
+        if stored.topic_id is None and stored.end_offset > stored.log_start_offset:
+            path = await self._store.set_aside(stored.partition)
+            log.error("nobody knows whose log this is; it is not served", partition=stored.partition, kept_in=path)
+        else:
+            log.warning("log is of no partition here and is removed", partition=stored.partition, id=stored.topic_id)
+            await self._store.delete(stored.partition)
+
+    def retry(self) -> None:
+        """Make the replicas that found no room on the disk; there may be some by now."""
+        if self._unmade and self._task is None:
+            known = self.latest.topics.by_id
+            wanted, self._unmade = self._unmade, {}
+            again = tuple(key for key in wanted if key.topic_id in known)
+            self.on_image(MetadataChanges(changed_partitions=again), self.latest)
 
     def _check_new(self, key: TopicPartition, topic_id: Uuid) -> None:
         """A replica that this broker had and has no more lies on a disk that has failed: it must not begin anew, empty.
@@ -281,6 +306,7 @@ class Replicas:
 
     async def _remove(self, name: str, topic_id: Uuid, index: int) -> None:
         self._offline.discard((topic_id, index))
+        self._unmade.pop(TopicIdPartition(topic_id, index), None)
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return

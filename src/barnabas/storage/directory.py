@@ -210,11 +210,14 @@ class LogDirectory:
             self._world.disk.remove(f"{self.path}/{name}")
             await self._world.disk.sync_directory(self.path)
 
-    def rename_deleted(self, path: str, partition: TopicPartition) -> str:
-        """Give a partition's directory a name that no partition has; it is removed later, or at the next start."""
+    def rename(self, path: str, partition: TopicPartition, suffix: str) -> str:
+        """Give a partition's directory a name that no partition has.
+
+        What is named so is removed later, or at the next start; unless it is a stray, which only people remove.
+        """
         token = self._world.entropy.token(DELETE_TOKEN_BYTES).hex()
         topic = partition.topic[:DELETE_TOPIC_LENGTH_MAX]
-        target = f"{self.path}/{topic}-{partition.partition}.{token}{DELETE_SUFFIX}"
+        target = f"{self.path}/{topic}-{partition.partition}.{token}{suffix}"
         self._world.disk.rename(path, target)
         return target
 

@@ -13,6 +13,7 @@ from barnabas.world.disk import Disk, DiskFailure
 from barnabas.world.timers import Timer, Timers
 
 DELETE_SUFFIX: Final = "-delete"  # of directories; single files have another
+STRAY_SUFFIX: Final = "-stray"  # of directories that are kept, for whoever knows what they were
 
 
 class Doomed:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
+from barnabas.storage.identity import PARTITION_METADATA_FILE
 from barnabas.storage.segment import Segment
 from barnabas.world.disk import DiskFailure, DiskFull, File, FileClosed
 
@@ -158,6 +159,19 @@ class Flushing:
         segment.write_indexes(is_closing=True)
         for suffix in SUFFIXES:
             await self._sync_file(segment.path(suffix))
+
+    async def sync_identity(self) -> None:
+        """Whose log this is gets to the device, and the names by which it is found; the records may wait."""
+        log = self._log
+        if log.is_over:
+            return
+        try:
+            await self._sync_file(f"{log.directory}/{PARTITION_METADATA_FILE}")
+            for directory in (log.directory, log.directory.rpartition("/")[0]):
+                await log.disk.sync_directory(directory)
+        except (FileClosed, FileNotFoundError):
+            if not log.is_over:
+                raise
 
     async def _sync_state(self) -> None:
         """Epochs and producers: what is known of them must be durable before recovery may skip their batches."""

@@ -26,12 +26,13 @@ BUDGET_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class Room:
-    __slots__ = ("_budget_bytes", "_disk", "is_tight", "on_short", "path")
+    __slots__ = ("_budget_bytes", "_disk", "_refused_bytes", "is_tight", "on_short", "path")
 
     def __init__(self, disk: Disk, path: str, *, on_short: Callable[[], None] = lambda: None) -> None:
         self._disk = disk
         self.path = path
         self._budget_bytes = 0
+        self._refused_bytes = 0  # the last that was
         self.is_tight = False
         self.on_short = on_short
 
@@ -46,9 +47,9 @@ class Room:
             self._look(size_bytes)
 
     def look(self) -> bool:
-        """Whether the disk has room now."""
+        """Whether the disk has room now, for what was refused last, too."""
         try:
-            self._look(0)
+            self._look(self._refused_bytes)
         except DiskFull:
             return False
         return True
@@ -59,6 +60,7 @@ class Room:
         # Once it is tight a little more must be free, or every other batch would find it tight again.
         if spare_bytes < (reserve_bytes // MARGIN_SHARE if self.is_tight else 0):
             self._budget_bytes = 0
+            self._refused_bytes = size_bytes
             if not self.is_tight:
                 self.is_tight = True
                 log.error("disk is full, writes are refused", directory=self.path, free_bytes=free_bytes)
@@ -73,6 +75,7 @@ class Room:
             self.on_short()  # soon it will be tight: what retention allows to go should go now
         if self.is_tight:
             self.is_tight = False
+            self._refused_bytes = 0
             log.info("disk has room again", directory=self.path, free_bytes=free_bytes)
 
     def full(self, error: DiskFull) -> None:

@@ -16,7 +16,7 @@ from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.storage.checkpoints import CLEANER_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory import LogDirectory
-from barnabas.storage.doomed import Doomed
+from barnabas.storage.doomed import DELETE_SUFFIX, STRAY_SUFFIX, Doomed
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress
@@ -44,6 +44,7 @@ class LogStore:
         self._directories: list[LogDirectory] = []
         self._open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
         self._doomed = Doomed(world.disk, timers, on_failure=self._take_offline)
+        self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
         self._background: set[asyncio.Task[None]] = set()
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
@@ -127,30 +128,53 @@ class LogStore:
             self._take_offline(directory.path, error)
             raise
         self._adopt(log, directory)
+        self._unnamed[partition] = log
         return log
 
     async def delete(self, partition: TopicPartition) -> None:
         """Remove a log: its directory gets another name at once and vanishes after the delay."""
+        log, directory = self._logs.get(partition), self._homes.get(partition)
+        renamed = await self._rename(partition, DELETE_SUFFIX)
+        if renamed is not None and log is not None and directory is not None:
+            self._doomed.add(directory.path, renamed, delay_ms=log.settings.file_delete_delay_ms)
+
+    async def set_aside(self, partition: TopicPartition) -> str | None:
+        """Take a log out of use and keep its files, under a name that no partition has; the new path."""
+        return await self._rename(partition, STRAY_SUFFIX)
+
+    async def _rename(self, partition: TopicPartition, suffix: str) -> str | None:
         log = self._logs.pop(partition, None)
         if log is None:
-            return
+            return None
         directory = self._homes.pop(partition)
         directory.log_count -= 1
+        self._unnamed.pop(log.partition, None)
         log.abandon()
         try:
-            doomed = directory.rename_deleted(log.directory, partition)
+            renamed = directory.rename(log.directory, partition, suffix)
         except DiskFailure as error:
             self._take_offline(directory.path, error)
-            return
+            return None
         if log.cleaned_offset is not None:
             # A topic that is made again under this name must not take over how far the old one was clean.
             await self._checkpoint_cleaned(directory)
-        self._doomed.add(directory.path, doomed, delay_ms=log.settings.file_delete_delay_ms)
+        return renamed
 
     async def checkpoint(self) -> None:
         """Write recovery points, log starts and high watermarks of every directory that is online."""
+        await self._name_logs()
         for directory in list(self._directories):
             await self._checkpoint(directory)
+
+    async def _name_logs(self) -> None:
+        """Sync whose the new logs are, once they have records: without that a power cut may leave them nobody's."""
+        for partition, log in list(self._unnamed.items()):
+            if log.end_offset > 0 or log.is_over:
+                del self._unnamed[partition]
+                try:
+                    await log.flushing.sync_identity()
+                except DiskFailure as error:
+                    log.fail(error)
 
     async def checkpoint_cleaned(self, log: PartitionLog) -> None:
         """Write how far the logs are clean, in the directory of one that has just been cleaned."""
