@@ -8,13 +8,14 @@ has one error code for the whole answer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from barnabas.observe.log import logger
 from barnabas.transport.connection import Connection, Parts
 from barnabas.wire.frame import RequestHeader, encode_response
-from barnabas.wire.message import Message, Unencodable
+from barnabas.wire.message import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.authorizer import Asker
@@ -69,10 +70,29 @@ class Deferred:
             return
         try:
             self.future.set_result(None if response is None else self.request.encode(response))
-        except Unencodable:
+        except Exception:  # noqa: BLE001  # as the dispatcher does for answers that do not wait
             # Whoever completes us moves a high watermark for everyone: our mistake must not reach them.
-            log.exception("answer cannot be encoded", api=self.request.header.api_key, version=self.request.version)
-            self.future.cancel()
+            self._broken()
+
+    def attempt(self, work: Callable[[], Message | None]) -> None:
+        """Answer with what the work gives, or go on waiting if that is None.
+
+        Called by timers and by those who have news, whom a failure does not concern; the client, for whom no answer
+        would be true, finds its connection closed instead of waiting for ever.
+        """
+        if self.future.done():
+            return
+        try:
+            response = work()
+        except Exception:  # noqa: BLE001
+            self._broken()
+            return
+        if response is not None:
+            self.answer(response)
+
+    def _broken(self) -> None:
+        log.exception("deferred answer failed", api=self.request.header.api_key, version=self.request.version)
+        self.hang_up()
 
     def hang_up(self) -> None:
         """Close the connection instead of answering."""

@@ -72,21 +72,20 @@ def _wait(request: Request, response: DeleteRecordsResponse, waiting: list[_Wait
     deferred = request.defer()
 
     def look() -> None:
-        if all(each.is_over() for each in waiting):
-            deferred.answer(response)
+        deferred.attempt(lambda: response if all(each.is_over() for each in waiting) else None)
 
-    def time_out() -> None:
+    def last_answer() -> DeleteRecordsResponse:
         for each in waiting:
             if not each.is_over():
                 each.refuse(errors.REQUEST_TIMED_OUT)
-        deferred.answer(response)
+        return response
 
     def done(_: object) -> None:
         timer.cancel()
         for each in waiting:
             each.partition.low_watermark_waiting.discard(look)
 
-    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_out)
+    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, lambda: deferred.attempt(last_answer))
     for each in waiting:
         each.partition.low_watermark_waiting.add(look)
     deferred.future.add_done_callback(done)

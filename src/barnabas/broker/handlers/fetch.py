@@ -253,15 +253,18 @@ class _Fetch:
 
     def _look_again(self) -> None:
         self._is_queued = False
-        if not self._deferred.is_over:
-            self.read()
-            if self.is_satisfied:
-                self._deferred.answer(self.response())
+        self._deferred.attempt(self._answer_if_satisfied)
+
+    def _answer_if_satisfied(self) -> FetchResponse | None:
+        self.read()
+        return self.response() if self.is_satisfied else None
 
     def _finish(self) -> None:
-        if not self._deferred.is_over:
-            self.read()
-            self._deferred.answer(self.response())
+        self._deferred.attempt(self._last_answer)
+
+    def _last_answer(self) -> FetchResponse:
+        self.read()
+        return self.response()
 
     def _on_done(self, _: object) -> None:
         self._timer.cancel()
