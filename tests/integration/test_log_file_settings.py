@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.broker.settings import BrokerSettings
 from barnabas.cli.logs import write_logs
-from barnabas.observe.log import ROOT, logger
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    root = logging.getLogger(ROOT)
-    before = (list(root.handlers), root.level, root.propagate)
-    yield
-    for handler in root.handlers:
-        if handler not in before[0]:
-            handler.close()
-    root.handlers, root.level, root.propagate = before[0], before[1], before[2]
+from barnabas.observe.log import logger
 
 
 def logged(path: Path, lines: int, **settings: str) -> None:

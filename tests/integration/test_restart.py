@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -155,18 +154,15 @@ class Refused(NamedTuple):
 
 
 @pytest.fixture
-def up(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Refused]]:
+def up(capfd: pytest.CaptureFixture[str]) -> Callable[..., Refused]:
     """A start that is expected to fail, in this process: a process of its own for each would take a second."""
-    logger = logging.getLogger("barnabas")
-    before = (list(logger.handlers), logger.level, logger.propagate)
 
     def start(*options: str | Path) -> Refused:
         code = main(["up", *map(str, options)])
         output, said = capfd.readouterr()
         return Refused(code, output, said.splitlines())
 
-    yield start
-    logger.handlers, logger.level, logger.propagate = before
+    return start
 
 
 def says(result: Refused, *words: str) -> None:

@@ -107,9 +107,9 @@ class ControllerLink:
                     raise ApiError(errors.NOT_CONTROLLER, f"node {leader.leader_id} leads no more")
             return attempt.result()
         finally:
-            if not attempt.done():
-                attempt.cancel()
-                await asyncio.gather(attempt, return_exceptions=True)
+            # Its own time may be up in the very moment in which ours is: its error is nobody's then.
+            attempt.cancel()
+            await asyncio.gather(attempt, return_exceptions=True)
 
 
 def _checked(answer: Message) -> Message:

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.observe.lines import JSON, LINES, write_logs
-from barnabas.observe.log import ROOT, logger
+from barnabas.observe.log import logger
 
 log = logger("test")
 EVIL = 'a"\n2026-01-01 INFO barnabas forged=1\x1b[31m\u202e\x00'
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    root, audit = logging.getLogger(ROOT), logging.getLogger(f"{ROOT}.audit")
-    before = (root.handlers[:], root.level, root.propagate, audit.level)
-    yield
-    for handler in root.handlers:
-        if handler not in before[0]:
-            handler.close()
-    root.handlers, root.propagate = before[0], before[2]
-    root.setLevel(before[1])
-    audit.setLevel(before[3])
 
 
 def written(path: Path, form: str, level: str = "INFO") -> None:
