@@ -1,38 +1,66 @@
-"""Turns rows into a plain text table and a CSV file.
+"""Turns rows into lines of figures, and lines into a plain text table.
 
 The ratio is always "more is better": times, memory and latencies are turned round. From 0.95 to 1.05 it is called
-level. The CSV file has a line per run, with all figures that the client gave.
+level. `bench.page` prints the same lines for the documentation.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from bench.measure import Summary, summarise
 from bench.run import Row
-from bench.workloads import Workload
+from bench.workload import Figure, Workload
 
 LEVEL_MIN, LEVEL_MAX = 0.95, 1.05
+BASELINE = "kafka"
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = sorted({name for row in rows for name in row.figures})
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["workload", "peer", "round", "metric", "value", "unit", "failure", *names])
-        for row in rows:
-            figures = [row.figures.get(name, "") for name in names]
-            workload = row.workload
-            head = [workload.name, row.peer, row.round, workload.metric, row.value, workload.unit, row.failure]
-            writer.writerow([*head, *figures])
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure of one workload: the middle of every peer's runs."""
+
+    workload: Workload
+    figure: Figure
+    summaries: dict[str, Summary]
+    failures: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload.name}: {self.figure.name}" if self.figure.name else self.workload.name
+
+    def ratio(self, peer: str) -> float | None:
+        """How many times better than Kafka this peer is."""
+        if peer not in self.summaries or BASELINE not in self.summaries or peer == BASELINE:
+            return None
+        return ratio(self.figure, self.summaries[peer].median, self.summaries[BASELINE].median)
 
 
-def ratio(workload: Workload, ours: float, theirs: float) -> float:
+def lines_of(rows: Sequence[Row]) -> list[Line]:
+    """Every figure of every workload that was run, in the order in which they came."""
+    lines = []
+    for name in dict.fromkeys(row.workload.name for row in rows):
+        of_workload = [row for row in rows if row.workload.name == name]
+        workload = of_workload[0].workload
+        failures = {row.peer: row.failure for row in of_workload if row.failure}
+        for figure in workload.figures:
+            summaries = {}
+            for peer in dict.fromkeys(row.peer for row in of_workload):
+                values = [_value(row, figure) for row in of_workload if row.peer == peer]
+                if known := [value for value in values if value is not None]:
+                    summaries[peer] = summarise(known)
+            lines.append(Line(workload, figure, summaries, failures))
+    return lines
+
+
+def _value(row: Row, figure: Figure) -> float | None:
+    return row.value if not figure.name else row.figures.get(figure.metric)
+
+
+def ratio(figure: Figure | Workload, ours: float, theirs: float) -> float:
     """How many times better `ours` is: above one is better, whatever the unit."""
-    over, under = (ours, theirs) if workload.more_is_better else (theirs, ours)
+    over, under = (ours, theirs) if figure.more_is_better else (theirs, ours)
     return over / under if under else float("inf")
 
 
@@ -40,52 +68,43 @@ def verdict(value: float) -> str:
     return "level" if LEVEL_MIN <= value <= LEVEL_MAX else "ahead" if value > LEVEL_MAX else "behind"
 
 
-def table(rows: Sequence[Row], peers: Sequence[str]) -> str:
-    """One line per workload: median and spread of every peer, and the last peer's ratio to the first."""
-    workloads = list(dict.fromkeys(row.workload.name for row in rows))
-    lines = [["workload", "unit", *[name for peer in peers for name in (peer, "±", "CPU s/GB", "others")], "ratio"]]
-    failures: list[str] = []
-    for name in workloads:
-        of_workload = [row for row in rows if row.workload.name == name]
-        workload = of_workload[0].workload
-        cells, medians = [], []
-        for peer in peers:
-            of_peer = [row for row in of_workload if row.peer == peer]
-            summary = _summary(of_peer)
-            medians.append(summary)
-            cells += _cells(of_peer, summary)
-            failures += [f"{name}, {peer}: {row.failure}" for row in of_peer if row.failure][:1]
-        cells.append(_ratio_cell(workload, medians))
-        lines.append([name, workload.unit, *cells])
-    return "\n".join([*_align(lines), *([""] if failures else []), *failures])
-
-
-def _summary(rows: Sequence[Row]) -> Summary | None:
-    values = [row.value for row in rows if row.value is not None]
-    return summarise(values) if values else None
-
-
-def _cells(rows: Sequence[Row], summary: Summary | None) -> list[str]:
-    if summary is None:
-        return ["failed" if rows else "-", "", "", ""]
-    per_gigabyte = [
-        row.figures["cpu_seconds_per_gigabyte"] for row in rows if "cpu_seconds_per_gigabyte" in row.figures
-    ]
-    others = max((row.figures.get("others_cores", 0.0) for row in rows), default=0.0)
-    return [
-        number(summary.median),
-        f"{summary.spread * 50:.0f}%",
-        number(summarise(per_gigabyte).median) if per_gigabyte else "",
-        f"{others:.1f}",
-    ]
-
-
-def _ratio_cell(workload: Workload, medians: Sequence[Summary | None]) -> str:
-    first, last = medians[0], medians[-1]
-    if len(medians) < 2 or first is None or last is None:
+def judgement(line: Line, peer: str) -> str:
+    """A word, or why there is none."""
+    value = line.ratio(peer)
+    if value is None:
         return ""
-    value = ratio(workload, last.median, first.median)
-    return f"{value:.2f} {verdict(value)}"
+    return verdict(value) if line.figure.is_judged else "client-bound"
+
+
+def ratio_text(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "∞" if value == float("inf") else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def spread_text(summary: Summary) -> str:
+    return f"±{summary.spread * 50:.0f}%"
+
+
+def table(rows: Sequence[Row], peers: Sequence[str]) -> str:
+    """One line per figure: median and spread of every peer, and the ratio to Kafka of those beside it."""
+    ours = [peer for peer in peers if peer != BASELINE]
+    head = [
+        ["workload", "unit", *[name for peer in peers for name in (peer, "±")], *[f"{peer}/kafka" for peer in ours]]
+    ]
+    lines = lines_of(rows)
+    body = []
+    for line in lines:
+        cells = []
+        for peer in peers:
+            summary = line.summaries.get(peer)
+            missing = "failed" if peer in line.failures else "-"
+            cells += [number(summary.median), spread_text(summary)] if summary else [missing, ""]
+        cells += [f"{ratio_text(line.ratio(peer))} {judgement(line, peer)}".strip() for peer in ours]
+        body.append([line.name, line.figure.unit, *cells])
+    failures = [f"{line.workload.name}, {peer}: {why}" for line in lines for peer, why in line.failures.items()]
+    told = list(dict.fromkeys(failures))
+    return "\n".join([*_align(head + body), *([""] if told else []), *told])
 
 
 def number(value: float) -> str:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from bench.clients import CLIENTS, ClientFailed
 from bench.machine import touch_page_cache
-from bench.peers import PEERS, Peer, PeerFailed
+from bench.peers import Peer, PeerFailed, kind_of
 from bench.workloads import WORKLOADS, Pace, Workload
 
 _WARMUP = next(workload for workload in WORKLOADS if workload.client == "raw-produce")
+# What does not learn needs no longer than its caches do.
+_SHORT_WARMUP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +38,40 @@ def run_rounds(
     rows: list[Row] = []
     for number in range(1, pace.rounds + 1):
         for name in peer_names:
-            for row in _run_round(workloads, PEERS[name], pace, number):
-                rows.append(row)
-                on_row(row)
+            for brokers in sorted({workload.brokers for workload in workloads}):
+                kind = kind_of(name, brokers)
+                if kind is None:
+                    continue
+                wanted = [workload for workload in workloads if workload.brokers == brokers]
+                for row in _run_round(_suited(wanted, kind), kind, pace, number):
+                    rows.append(row)
+                    on_row(row)
     return rows
 
 
+def _suited(workloads: Sequence[Workload], kind: type[Peer]) -> list[Workload]:
+    return [
+        workload
+        for workload in workloads
+        if (kind.stores_records or not workload.stores_records) and (kind.brokers != 2 or workload.is_for_two)
+    ]
+
+
 def _run_round(workloads: Sequence[Workload], kind: type[Peer], pace: Pace, number: int) -> Iterator[Row]:
-    wanted = [workload for workload in workloads if kind.stores_records or not workload.stores_records]
-    if not wanted:
+    if not workloads:
         return
     try:
         with kind() as peer:
             is_warm = False
-            for workload in wanted:
-                if workload.metric == "megabytes_per_second":
+            for workload in workloads:
+                if workload.metric == "megabytes_per_second" and not workload.is_client_bound:
                     touch_page_cache(pace.bytes_max * 3 // 2)
                 if workload.stores_records and not is_warm:
-                    _warm_up(peer, pace)
+                    _warm_up(peer, workload, pace)
                     is_warm = True
                 yield run_once(peer, workload, pace, number)
     except PeerFailed as error:
-        yield from (Row(workload, kind.name, number, None, str(error)) for workload in wanted)
+        yield from (Row(workload, kind.name, number, None, str(error)) for workload in workloads)
 
 
 def run_once(peer: Peer, workload: Workload, pace: Pace, number: int) -> Row:
@@ -76,7 +90,8 @@ def run_once(peer: Peer, workload: Workload, pace: Pace, number: int) -> Row:
     return Row(workload, peer.name, number, figures[workload.metric], figures=figures)
 
 
-def _warm_up(peer: Peer, pace: Pace) -> None:
-    longer = replace(pace, seconds=pace.first_warmup_seconds, warmup_seconds=0)
+def _warm_up(peer: Peer, first: Workload, pace: Pace) -> None:
+    seconds = pace.first_warmup_seconds if peer.learns else min(pace.first_warmup_seconds, _SHORT_WARMUP_SECONDS)
+    longer = replace(pace, seconds=seconds, warmup_seconds=0, bytes_max=pace.bytes_max * 4)
     # Its figures are thrown away; a broker that cannot do this fails in the row that follows, which says so.
-    run_once(peer, _WARMUP, longer, 0)
+    run_once(peer, replace(_WARMUP, replication_factor=first.replication_factor), longer, 0)

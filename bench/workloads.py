@@ -8,53 +8,30 @@ say little by their throughput: they are judged by the CPU that the broker spend
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-Parameter = int | float | str
+from bench.workload import FULL, PACES, QUICK, Figure, Pace, Parameter, Workload
 
+__all__ = ["FULL", "PACES", "QUICK", "SECTIONS", "WORKLOADS", "Pace", "Parameter", "Workload"]
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """One row. `metric` names the figure of the client's outcome that the row is judged by."""
-
-    name: str
-    factor: str
-    client: str
-    metric: str
-    unit: str
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    partitions: int = 6
-    topic_settings: Mapping[str, str] = field(default_factory=dict)
-    more_is_better: bool = True
-    stores_records: bool = True  # so peers which keep nothing are not asked
-    in_quick: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How long a run is. The warm-up is there for compilers that learn, and for caches; it is not measured."""
-
-    name: str
-    rounds: int
-    seconds: float
-    warmup_seconds: float
-    first_warmup_seconds: float
-    records: int
-    # A row ends early when it has written as much: a fast broker must not have to fill more page cache than a slow one.
-    bytes_max: int
-
-
-# A Java broker still gets faster after half a minute of load: the quick pace shows where it is heading, the full one
-# gives it the time.
-QUICK = Pace("quick", rounds=2, seconds=2, warmup_seconds=1, first_warmup_seconds=8, records=200_000, bytes_max=1 << 30)
-FULL = Pace(
-    "full", rounds=5, seconds=4, warmup_seconds=3, first_warmup_seconds=30, records=1_000_000, bytes_max=2 << 30
-)
-PACES = {pace.name: pace for pace in (QUICK, FULL)}
+SECTIONS = {
+    "rest": "Start-up and rest",
+    "throughput": "Throughput",
+    "requests": "Small requests",
+    "latency": "From producer to consumer at a fixed rate",
+    "neighbours": "How others hurt: a produce at a fixed rate beside them",
+    "clients": "Other people's clients",
+    "coordination": "Groups and transactions",
+}
 
 _BASE: Mapping[str, Parameter] = {"connections": 4, "depth": 5, "batch-bytes": 16384, "record-bytes": 1000, "acks": -1}
 _SMALL: Mapping[str, Parameter] = {"record-bytes": 100, "batch-bytes": 0, "acks": -1}
 _STAMPED: Mapping[str, Parameter] = {"connections": 4, "depth": 64, "record-bytes": 1000, "acks": -1}
+_CPU_PER_GIGABYTE = Figure("CPU", "cpu_seconds_per_gigabyte", "CPU s/GB")
+_CPU_PER_REQUEST = Figure("CPU", "cpu_us_per_request", "µs of CPU")
+# A steady producer: 100 batches of ten records a second. Its waiting is what neighbours are judged by.
+_STEADY_RATE = 100
+_STEADY: Mapping[str, Parameter] = {**_STAMPED, "rate": _STEADY_RATE, "batch-bytes": 61 + 1013 * 10}
 
 
 def _raw(
@@ -65,6 +42,7 @@ def _raw(
     partitions: int = 6,
     topic_settings: Mapping[str, str] | None = None,
     in_quick: bool = False,
+    is_for_two: bool = False,
 ) -> Workload:
     return Workload(
         name,
@@ -76,18 +54,30 @@ def _raw(
         partitions=partitions,
         topic_settings=topic_settings or {},
         in_quick=in_quick,
+        also=(_CPU_PER_GIGABYTE,),
+        is_for_two=is_for_two,
     )
 
 
 def _small(name: str, factor: str, connections: int, depth: int, *, in_quick: bool = True) -> Workload:
     parameters = {**_SMALL, "connections": connections, "depth": depth}
-    return Workload(name, factor, "raw-produce", "requests_per_second", "req/s", parameters, in_quick=in_quick)
+    return Workload(
+        name,
+        factor,
+        "raw-produce",
+        "requests_per_second",
+        "req/s",
+        parameters,
+        in_quick=in_quick,
+        section="requests",
+        also=(_CPU_PER_REQUEST,),
+    )
 
 
 def _end_to_end(records_per_second: int, records_per_batch: int, *, in_quick: bool = False) -> Workload:
     return Workload(
         f"end-to-end {records_per_second // 1000}k/s",
-        f"produce to fetch at {records_per_second} records/s, batches of {records_per_batch}",
+        f"{records_per_second:,} records/s in batches of {records_per_batch}",
         "raw-e2e",
         "p99_us",
         "µs p99",
@@ -98,56 +88,112 @@ def _end_to_end(records_per_second: int, records_per_batch: int, *, in_quick: bo
         },
         more_is_better=False,
         in_quick=in_quick,
+        section="latency",
+        also=(
+            Figure("p50", "p50_us", "µs p50"),
+            Figure("p99.9", "p999_us", "µs p99.9"),
+            Figure("CPU", "broker_cores", "cores"),
+        ),
     )
 
 
-def _coordinated(name: str, factor: str, client: str, metric: str, unit: str, **parameters: Parameter) -> Workload:
-    return Workload(name, factor, client, metric, unit, parameters, more_is_better=False)
+def _beside(name: str, factor: str, **neighbour: Parameter) -> Workload:
+    return Workload(
+        name,
+        factor,
+        "raw-beside",
+        "p99_us",
+        "µs p99",
+        {**_STEADY, **neighbour},
+        more_is_better=False,
+        section="neighbours",
+        is_for_two=False,
+    )
 
 
-WORKLOADS = (
-    Workload(
-        "start-up",
-        "from the command to the first ApiVersions answer",
-        "start-up",
-        "ready_seconds",
-        "s",
+def _client(name: str, factor: str, client: str, *, in_quick: bool = False, **parameters: Parameter) -> Workload:
+    return Workload(
+        name,
+        factor,
+        client,
+        "megabytes_per_second",
+        "MB/s",
+        {"record-bytes": 1000, **parameters},
+        in_quick=in_quick,
+        section="clients",
+        also=(_CPU_PER_GIGABYTE,),
+        is_client_bound=True,
+    )
+
+
+def _coordinated(
+    name: str, factor: str, client: str, metric: str, unit: str, *also: Figure, **parameters: Parameter
+) -> Workload:
+    return Workload(
+        name,
+        factor,
+        client,
+        metric,
+        unit,
+        parameters,
+        more_is_better=False,
+        section="coordination",
+        also=also,
+        is_for_two=False,
+    )
+
+
+def _at_rest(name: str, factor: str, client: str, metric: str, unit: str, *also: Figure) -> Workload:
+    return Workload(
+        name,
+        factor,
+        client,
+        metric,
+        unit,
         more_is_better=False,
         stores_records=False,
         in_quick=True,
-    ),
-    Workload(
+        section="rest",
+        also=also,
+    )
+
+
+def _replicated(workload: Workload, name: str, factor: str) -> Workload:
+    return replace(
+        workload, name=name, factor=factor, brokers=3, replication_factor=3, is_for_two=False, in_quick=False
+    )
+
+
+_BASE_ROW = _raw("batches 16 KB", "base: 1 KB records, 6 partitions, acks=all", in_quick=True, is_for_two=True)
+_SLOW_ROW = _end_to_end(1_000, 1, in_quick=True)
+
+WORKLOADS = (
+    _at_rest("start-up", "from the command to the first answer", "start-up", "ready_seconds", "s"),
+    _at_rest(
         "idle memory",
         "anonymous memory, nothing to do",
         "idle",
         "anonymous_megabytes",
         "MB",
-        more_is_better=False,
-        stores_records=False,
-        in_quick=True,
+        Figure("CPU", "idle_cpu_percent", "% of a core"),
     ),
-    Workload(
-        "idle CPU",
-        "nothing to do",
-        "idle",
-        "idle_cpu_percent",
-        "% of a core",
-        more_is_better=False,
-        stores_records=False,
+    _BASE_ROW,
+    _raw(
+        "batches 1 MB",
+        "batches of 1 MB, 2 connections",
+        {"connections": 2, "batch-bytes": 1_000_000},
         in_quick=True,
+        is_for_two=True,
     ),
-    _raw("batches 16 KB", "base: 1 KB records, 6 partitions, acks=all", in_quick=True),
-    _raw("batches 1 MB", "batches of 1 MB", {"connections": 1, "batch-bytes": 1_000_000}, in_quick=True),
     _raw("records 100 B", "records of 100 B", {"record-bytes": 100}),
     _raw("records 10 KB", "records of 10 KB", {"record-bytes": 10_000, "batch-bytes": 0}),
     _raw("1 partition", "one partition", partitions=1),
-    _raw("100 partitions", "100 partitions", partitions=100),
+    _raw("100 partitions", "100 partitions", partitions=100, is_for_two=True),
+    _raw("lz4", "batches of lz4, MB as stored", {"compression": "lz4"}),
     _raw("acks=1", "acks=1", {"acks": 1}),
-    _raw("8 producers", "8 connections", {"connections": 8}),
+    _raw("8 producers", "8 connections", {"connections": 8}, is_for_two=True),
     _raw("flush.messages=1", "every acknowledgement after an fsync", topic_settings={"flush.messages": "1"}),
-    _small("small, pipelined", "one 100 B record per request, 8 connections × 64 in flight", 8, 64),
-    _small("small, synchronous", "one 100 B record per request, 16 connections × 1 in flight", 16, 1),
-    _small("1000 connections", "one 100 B record per request, 1000 connections × 1", 1000, 1, in_quick=False),
+    _replicated(_BASE_ROW, "RF 3", "three replicas on three brokers"),
     Workload(
         "fetch",
         "from the page cache, 1 MB per partition",
@@ -156,44 +202,35 @@ WORKLOADS = (
         "MB/s",
         {"connections": 2, "partition-bytes": 1_048_576},
         in_quick=True,
+        also=(_CPU_PER_GIGABYTE,),
     ),
-    _end_to_end(1_000, 1, in_quick=True),
+    Workload(
+        "catch-up",
+        "2.7 GB of which nothing is in the page cache",
+        "raw-catch-up",
+        "megabytes_per_second",
+        "MB/s",
+        {"connections": 2, "partition-bytes": 1_048_576},
+        is_for_two=False,
+        also=(_CPU_PER_GIGABYTE,),
+    ),
+    _small("small, pipelined", "one 100 B record per request, 8 connections × 64 in flight", 8, 64),
+    _small("small, synchronous", "one 100 B record per request, 16 connections × 1 in flight", 16, 1),
+    _small("1000 connections", "one 100 B record per request, 1000 connections × 1", 1000, 1, in_quick=False),
+    _SLOW_ROW,
     _end_to_end(10_000, 10),
     _end_to_end(50_000, 50),
-    Workload(
-        "ProducerPerformance",
-        "Kafka's own producer, 1 KB records, acks=all",
-        "java-produce",
-        "megabytes_per_second",
-        "MB/s",
-        {"record-bytes": 1000, "acks": "all"},
-        in_quick=True,
-    ),
-    Workload(
-        "ProducerPerformance lz4",
-        "Kafka's own producer, 1 KB records, lz4",
-        "java-produce",
-        "megabytes_per_second",
-        "MB/s",
-        {"record-bytes": 1000, "acks": "all", "compression": "lz4"},
-    ),
-    Workload(
-        "ConsumerPerformance",
-        "Kafka's own consumer, 1 KB records",
-        "java-consume",
-        "megabytes_per_second",
-        "MB/s",
-        {"record-bytes": 1000},
-        in_quick=True,
-    ),
-    Workload(
-        "librdkafka",
-        "confluent-kafka's producer, 1 KB records, acks=all",
-        "librdkafka-produce",
-        "megabytes_per_second",
-        "MB/s",
-        {"record-bytes": 1000},
-    ),
+    _replicated(_SLOW_ROW, "RF 3 end-to-end 1k/s", "1,000 records/s, three replicas on three brokers"),
+    _beside("alone", "nobody else"),
+    _beside("8 consumers", "8 consumers at its end", tails=8),
+    _beside("100 consumers", "100 consumers at its end", tails=100),
+    _beside("stalled reader", "a reader that asks and reads nothing", stalled=1),
+    _beside("cold reader", "a reader of what is only on the disk", cold=1),
+    _beside("bulk producer", "a producer of 200 MB/s in batches of 1 MB", bulk=200),
+    _client("ProducerPerformance", "Kafka's own producer, 1 KB, acks=all", "java-produce", in_quick=True),
+    _client("ProducerPerformance lz4", "Kafka's own producer, 1 KB, lz4", "java-produce", compression="lz4"),
+    _client("ConsumerPerformance", "Kafka's own consumer, 1 KB", "java-consume", in_quick=True),
+    _client("librdkafka", "confluent-kafka's producer, 1 KB, acks=all", "librdkafka-produce"),
     _coordinated(
         "first record of a group",
         "librdkafka's consumer in a new group, from its making on",
@@ -202,13 +239,13 @@ WORKLOADS = (
         "ms",
         groups=9,
     ),
-    _coordinated("100 members", "a group of 100 joins again and syncs", "rebalance", "rebalance_ms", "ms", members=100),
     _coordinated(
-        "100 members, CPU",
+        "100 members",
         "a group of 100 joins again and syncs",
         "rebalance",
-        "cpu_ms_per_rebalance",
-        "ms of CPU",
+        "rebalance_ms",
+        "ms",
+        Figure("CPU", "cpu_ms_per_rebalance", "ms of CPU"),
         members=100,
     ),
     _coordinated(
@@ -217,6 +254,7 @@ WORKLOADS = (
         "form-groups",
         "formed_seconds",
         "s",
+        Figure("CPU", "cpu_seconds", "s of CPU"),
         groups=1000,
     ),
     _coordinated(
@@ -234,14 +272,8 @@ WORKLOADS = (
         "transactions_per_second",
         "txn/s",
         {"producers": 16},
-    ),
-    Workload(
-        "transactions, CPU",
-        "version 2, one record each, 16 producers",
-        "transact",
-        "cpu_us_per_transaction",
-        "µs of CPU",
-        {"producers": 16},
-        more_is_better=False,
+        section="coordination",
+        also=(Figure("CPU", "cpu_us_per_transaction", "µs of CPU"),),
+        is_for_two=False,
     ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.clients import coordination, idle, java, librdkafka, raw
+from bench.clients import coordination, idle, java, librdkafka, neighbours, raw
 from bench.clients.outcome import ClientFailed, Outcome
 from bench.peers import Peer
 from bench.workloads import Pace, Workload
@@ -17,7 +17,9 @@ CLIENTS: dict[str, Callable[[Peer, Workload, Pace], Outcome]] = {
     "idle": idle.idle,
     "raw-produce": raw.produce,
     "raw-fetch": raw.fetch,
+    "raw-catch-up": raw.catch_up,
     "raw-e2e": raw.end_to_end,
+    "raw-beside": neighbours.produce,
     "java-produce": java.produce,
     "java-consume": java.consume,
     "librdkafka-produce": librdkafka.produce,

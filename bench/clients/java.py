@@ -12,10 +12,11 @@ import re
 from tools.kafka_jars import java_command
 
 from bench.clients.outcome import ClientFailed, Outcome, run_program
+from bench.clients.raw import fill
 from bench.clients.topics import topic_of
 from bench.measure import Cost
 from bench.peers import Peer
-from bench.workloads import Pace, Workload
+from bench.workload import Pace, Workload
 
 _HEAP = ("-Xmx512M",)
 _PRODUCED = re.compile(
@@ -58,7 +59,8 @@ def _produce(peer: Peer, topic: str, workload: Workload, pace: Pace) -> Outcome:
 
 def consume(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
     with topic_of(peer, workload) as topic:
-        _produce(peer, topic, workload, pace)
+        # A little more than is read: the generator's records are of the wanted size, and its batches are full.
+        fill(peer, topic, pace.records * int(workload.parameters["record-bytes"]) * 21 // 20)
         return _consume(peer, topic, workload, pace)
 
 

@@ -1,7 +1,7 @@
-"""Barnabas as a peer: the installed command line, one process, its defaults.
+"""Barnabas as a peer: the installed command line with its defaults, as one process, as two and as three.
 
 The command says `READY host:port` on its standard output when it answers; nothing of the product is imported, so what
-is measured is what a user starts.
+is measured is what a user starts. Several brokers are `barnabas up --brokers N`, with the process that watches them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class BarnabasPeer(Peer):
 
     def command(self) -> list[str]:
         settings = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
-        place = ("--port", str(self.port), "--data-dir", str(self.data_dir))
-        return [str(barnabas_command()), "up", *place, *settings]
+        # Several brokers need as many ports: they find them by themselves and say the first.
+        place = ["--port", str(self.port)] if self.brokers == 1 else ["--port", "0", "--brokers", str(self.brokers)]
+        return [str(barnabas_command()), "up", *place, "--data-dir", str(self.data_dir), *settings]
 
     def find_port(self) -> None:
         deadline = time.monotonic() + READY_SECONDS_MAX
@@ -45,3 +46,16 @@ class BarnabasPeer(Peer):
                 raise NotAnswering(f"it did not say READY in {READY_SECONDS_MAX:.0f} s")
             time.sleep(_RETRY_SECONDS)
         self.host, self.port = found[1], int(found[2])
+
+
+class BarnabasTwo(BarnabasPeer):
+    """A column of its own: two brokers, each with half of the partitions, use two cores as one Kafka does."""
+
+    name = "barnabas-2"
+    brokers = 2
+
+
+class BarnabasThree(BarnabasPeer):
+    """What rows with three replicas run on."""
+
+    brokers = 3

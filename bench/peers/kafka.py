@@ -7,6 +7,7 @@ what a single node needs (replication factors of one) is set. Formatting the sto
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.kafka_jars import java_command
@@ -33,15 +34,23 @@ class KafkaPeer(Peer):
     """`settings` are added to (or replace) lines of the server's properties; `heap` are the two heap flags of Java."""
 
     name = "kafka"
+    learns = True
     heap = _HEAP
+
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, *, number: int = 1, controller_port: int | None = None
+    ) -> None:
+        super().__init__(settings)
+        self._number = number
+        self._controller_port = controller_port
 
     def prepare(self) -> None:
         if self.data_dir.exists():
             return
-        controller_port = free_port()
+        controller_port = self._controller_port or free_port()
         settings = {
             "process.roles": "broker,controller",
-            "node.id": "1",
+            "node.id": str(self._number),
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
@@ -57,8 +66,13 @@ class KafkaPeer(Peer):
             "group.initial.rebalance.delay.ms": "0",
             **self.settings,
         }
+        # Where the voters are named, the quorum is known; otherwise this node is all of it.
+        has_voters = "controller.quorum.voters" in settings
+        if has_voters:
+            del settings["controller.quorum.bootstrap.servers"]
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        arguments = ("format", "--standalone", "-t", _CLUSTER_ID, "-c", str(self._properties))
+        alone = () if has_voters else ("--standalone",)
+        arguments = ("format", *alone, "-t", _CLUSTER_ID, "-c", str(self._properties))
         formatted = subprocess.run(
             java_command("kafka.tools.StorageTool", *arguments),
             capture_output=True,

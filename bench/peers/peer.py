@@ -36,6 +36,9 @@ class Peer(ABC):
     name: ClassVar[str]
     # Whether this peer keeps what it is sent: one that does not can only be asked how fast it starts.
     stores_records: ClassVar[bool] = True
+    # Whether it gets faster while it runs, as what a compiler watches does: then it is given the time to.
+    learns: ClassVar[bool] = False
+    brokers: ClassVar[int] = 1
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self.settings = dict(settings or {})
@@ -64,6 +67,10 @@ class Peer(ABC):
 
     def find_port(self) -> None:  # noqa: B027 - most peers use the port they are given
         """For peers which choose their port themselves: wait for them to say it."""
+
+    def topic_directories(self, topic: str) -> list[Path]:
+        """Where the partitions of a topic lie, whichever broker holds them."""
+        return sorted(path for path in self.data_dir.glob(f"**/{topic}-*") if path.is_dir())
 
     def start(self) -> None:
         """Starts the broker and returns when it answers; `ready_seconds` is how long that took from the command on."""

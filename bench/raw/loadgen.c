@@ -9,6 +9,9 @@
  *                   [--seconds S | --requests N] [--warmup-seconds W] [--bytes-max B] [--rate REQUESTS_PER_SECOND]
  *                   [--batch-file F]
  *   loadgen fetch   --port P --topic T [--connections N] [--partition-bytes B] [--seconds S | --passes N] [--check]
+ *   loadgen tail    --port P --topic T [--connections N] [--seconds S]: every connection reads all that is written from
+ *                   now on, as a consumer that keeps up does.
+ *   loadgen stall   --port P --topic T [--depth D] [--seconds S]: asks D times for what is there and reads no answer.
  *   loadgen e2e     as produce, with --rate: a consumer in the same process reads what was written, and the time is
  *                   taken from the moment at which a batch was due to the moment at which it was read.
  *
@@ -232,7 +235,9 @@ static double quantile_us(const Histogram *histogram, double quantile) {
 
 /* ---- what is run ------------------------------------------------------------------------------------------------ */
 
-typedef enum { PRODUCE, FETCH, END_TO_END } Mode;
+typedef enum { PRODUCE, FETCH, TAIL, STALL, END_TO_END, MODES } Mode;
+
+static const char *const mode_names[MODES] = {"produce", "fetch", "tail", "stall", "e2e"};
 
 static struct {
     Mode mode;
@@ -252,7 +257,7 @@ typedef struct {
 
 typedef struct {
     i32 leader;
-    i64 next_offset, high_watermark;
+    i64 start_offset, high_watermark;
 } Partition;
 
 static Broker brokers[BROKERS_MAX];
@@ -277,6 +282,7 @@ typedef struct {
     int partition_total, next_partition, passes;
     Template *templates; /* produce: one per partition; fetch: one in all */
     size_t *offset_positions; /* fetch: where each partition's offset lies in the frame */
+    i64 *next_offsets;        /* fetch: by the partition's number */
     i32 next_correlation_id;
     Pending *pending; /* a ring */
     int pending_first, pending_count;
@@ -545,7 +551,7 @@ static void find_end(int index) {
         get_int(&reader, 4);
         error = get_int(&reader, 2);
         get_int(&reader, 8);
-        if (options.mode == END_TO_END) partitions[index].next_offset = get_int(&reader, 8);
+        if (options.mode == END_TO_END || options.mode == TAIL) partitions[index].start_offset = get_int(&reader, 8);
         free(frame.data);
         free(answer.data);
     }
@@ -584,12 +590,14 @@ static void find_leaders(void) {
 static void prepare_connection(Connection *connection, int number, int total, bool is_consumer, const Buffer *batch) {
     connection->is_consumer = is_consumer;
     connection->partitions = allocate(sizeof(int) * (size_t)partition_count);
-    /* Connections go to the brokers in turn. Producers on one broker share its partitions; consumers divide them. */
+    /* Connections go to the brokers in turn. Producers on one broker share its partitions; consumers divide them, but
+     * those at the tail read all of them, each for itself. */
     connection->broker = number % broker_count;
     int rank = number / broker_count, peers = (total - connection->broker + broker_count - 1) / broker_count, led = 0;
     for (int index = 0; index < partition_count; index++) {
         if (partitions[index].leader != brokers[connection->broker].id) continue;
-        if (!is_consumer || led % peers == rank) connection->partitions[connection->partition_total++] = index;
+        if (!is_consumer || options.mode == TAIL || led % peers == rank)
+            connection->partitions[connection->partition_total++] = index;
         led++;
     }
     connection->is_done = connection->partition_total == 0;
@@ -599,6 +607,9 @@ static void prepare_connection(Connection *connection, int number, int total, bo
     connection->in = allocate(connection->in_capacity);
     if (is_consumer) {
         build_fetch(connection);
+        connection->next_offsets = allocate(sizeof(i64) * (size_t)partition_count);
+        for (int index = 0; index < partition_count; index++)
+            connection->next_offsets[index] = partitions[index].start_offset;
     } else {
         connection->next_partition = number % connection->partition_total;
         connection->templates = allocate(sizeof(Template) * (size_t)connection->partition_total);
@@ -636,6 +647,8 @@ static bool flush_out(Connection *connection) {
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------ */
+
+static bool has_producers(void) { return options.mode == PRODUCE || options.mode == END_TO_END; }
 
 static bool is_over(u64 now) {
     if (options.requests) return run.sent >= (u64)options.requests;
@@ -676,7 +689,7 @@ static void note_bytes(u64 due) {
 
 static void note_sent(Connection *connection, u8 *frame, u64 due) {
     write_int(frame + 8, connection->next_correlation_id, 4);
-    if (!connection->is_consumer || options.mode == FETCH) run.sent++;
+    if (!connection->is_consumer || options.mode != END_TO_END) run.sent++;
     if (!connection->is_consumer) note_bytes(due);
     int last = (connection->pending_first + connection->pending_count++) % options.depth;
     connection->pending[last] = (Pending){due, connection->next_correlation_id++};
@@ -732,7 +745,7 @@ static void send_fetch(Connection *connection) {
     Buffer *frame = &connection->templates[0].frame;
     for (int index = 0; index < connection->partition_total; index++)
         write_int(frame->data + connection->offset_positions[index],
-                  partitions[connection->partitions[index]].next_offset, 8);
+                  connection->next_offsets[connection->partitions[index]], 8);
     note_sent(connection, frame->data, now_ns());
     connection->out = frame->data;
     connection->out_size = frame->size;
@@ -758,17 +771,17 @@ static void handle_produced(Reader *reader) {
 static u64 fetched_records, fetched_bytes; /* by the answer at hand */
 
 /* Walks over the batches of one partition; a last one that is cut is left for the next fetch. */
-static void handle_records(const u8 *data, size_t size, Partition *partition, u64 now) {
+static void handle_records(const u8 *data, size_t size, i64 *next_offset, u64 now) {
     while (size >= BATCH_HEADER_BYTES) {
         size_t batch_bytes = (size_t)read_int(data + 8, 4) + 12;
         if (batch_bytes > size) return;
         i64 base_offset = read_int(data, 8), last_offset = base_offset + read_int(data + 23, 4);
-        if (last_offset >= partition->next_offset) {
-            if (base_offset > partition->next_offset) run.gaps++;
+        if (last_offset >= *next_offset) {
+            if (base_offset > *next_offset) run.gaps++;
             if (options.check && (u32)read_int(data + 17, 4) != crc32c(data + CRC_START, batch_bytes - CRC_START))
                 run.bad_crc++;
-            partition->next_offset = last_offset + 1;
-            if (options.mode == FETCH) {
+            *next_offset = last_offset + 1;
+            if (options.mode != END_TO_END) {
                 fetched_records += (u64)read_int(data + 57, 4);
                 fetched_bytes += batch_bytes;
             } else {
@@ -808,19 +821,19 @@ static void handle_fetched(Connection *connection, Reader *reader, u64 now) {
             }
             get_int(reader, 4);
             u64 size = get_uvarint(reader);
-            if (size > 1) handle_records(take(reader, size - 1), size - 1, partition, now);
+            if (size > 1) handle_records(take(reader, size - 1), size - 1, &connection->next_offsets[index], now);
             skip_tags(reader);
         }
         skip_tags(reader);
     }
     for (int index = 0; index < connection->partition_total; index++) {
-        Partition *partition = &partitions[connection->partitions[index]];
-        if (partition->next_offset < partition->high_watermark) is_at_end = false;
+        int partition = connection->partitions[index];
+        if (connection->next_offsets[partition] < partitions[partition].high_watermark) is_at_end = false;
     }
     if (options.mode != FETCH || !is_at_end) return;
     if (options.passes && ++connection->passes == options.passes) connection->is_done = true;
     for (int index = 0; index < connection->partition_total; index++)
-        partitions[connection->partitions[index]].next_offset = 0;
+        connection->next_offsets[connection->partitions[index]] = 0;
 }
 
 static void handle_frame(Connection *connection, const u8 *frame, size_t size) {
@@ -876,13 +889,13 @@ static void serve(Connection *connection, u32 events) {
     } else if (connection->out_size) {
         flush_out(connection);
     } else if (!connection->pending_count && !connection->is_done) {
-        if (options.mode == FETCH && !options.passes && is_over(now_ns())) connection->is_done = true;
+        if (options.mode != END_TO_END && !options.passes && is_over(now_ns())) connection->is_done = true;
         else send_fetch(connection);
     }
 }
 
 static bool has_work(u64 now) {
-    bool produces = options.mode != FETCH;
+    bool produces = has_producers();
     if (produces && !is_over(now)) return true;
     for (int index = 0; index < connection_count; index++) {
         Connection *connection = &connections[index];
@@ -906,7 +919,7 @@ static struct timespec wait_time(u64 now, bool is_blocked) {
 /* With a rate, whoever has room takes what is due, a different connection first each time. True when some is left over. */
 static bool send_due(void) {
     static int turn;
-    if (options.rate <= 0 || options.mode == FETCH) return false;
+    if (options.rate <= 0 || !has_producers()) return false;
     turn++;
     for (int index = 0; index < connection_count; index++) {
         Connection *connection = &connections[(turn + index) % connection_count];
@@ -937,6 +950,18 @@ static void run_load(void) {
     }
 }
 
+/* A reader that stands still: its answers fill what there is between it and the broker, and stay there. */
+static void stall(void) {
+    for (int index = 0; index < connection_count; index++) {
+        Connection *connection = &connections[index];
+        while (!connection->is_done && connection->pending_count < options.depth && !connection->out_size)
+            send_fetch(connection);
+    }
+    struct timespec rest = {.tv_sec = (time_t)options.seconds};
+    rest.tv_nsec = (long)((options.seconds - (double)rest.tv_sec) * 1e9);
+    nanosleep(&rest, NULL);
+}
+
 static void print_result(void) {
     double seconds = run.last_ns > run.measure_ns ? (double)(run.last_ns - run.measure_ns) / 1e9 : 0;
     double rate = seconds > 0 ? 1 / seconds : 0;
@@ -945,7 +970,7 @@ static void print_result(void) {
     double cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                  (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
     printf("{\"mode\": \"%s\", \"seconds\": %.4f, \"requests\": %llu, \"records\": %llu, \"bytes\": %llu, ",
-           options.mode == PRODUCE ? "produce" : options.mode == FETCH ? "fetch" : "e2e", seconds,
+           mode_names[options.mode], seconds,
            (unsigned long long)run.measured, (unsigned long long)run.records, (unsigned long long)run.bytes);
     printf("\"requests_per_second\": %.1f, \"records_per_second\": %.1f, \"megabytes_per_second\": %.2f, ",
            (double)run.measured * rate, (double)run.records * rate, (double)run.bytes * rate / 1e6);
@@ -962,9 +987,9 @@ static void print_result(void) {
 /* ---- the command line --------------------------------------------------------------------------------------------- */
 
 static void parse_options(int count, char **words) {
-    if (count < 2) die("usage: loadgen produce|fetch|e2e --port P --topic T ...; the top of its source says more");
-    options.mode = !strcmp(words[1], "produce") ? PRODUCE : !strcmp(words[1], "fetch") ? FETCH : END_TO_END;
-    if (options.mode == END_TO_END && strcmp(words[1], "e2e")) die("unknown mode %s", words[1]);
+    if (count < 2) die("usage: loadgen produce|fetch|tail|stall|e2e --port P --topic T ...; the top of its source says more");
+    while (options.mode < MODES && strcmp(words[1], mode_names[options.mode])) options.mode++;
+    if (options.mode == MODES) die("unknown mode %s", words[1]);
     for (int index = 2; index < count; index++) {
         const char *name = words[index];
         if (!strcmp(name, "--check")) {
@@ -999,7 +1024,7 @@ static void parse_options(int count, char **words) {
     /* Nothing is answered with acks=0, so nothing could be said about the broker. */
     if (options.acks != 1 && options.acks != -1) die("--acks is 1 or -1");
     if (options.mode == END_TO_END && options.rate <= 0) die("e2e needs a --rate");
-    if (options.mode == FETCH) options.depth = 1;
+    if (options.mode == FETCH || options.mode == TAIL) options.depth = 1;
 }
 
 int main(int count, char **words) {
@@ -1010,13 +1035,13 @@ int main(int count, char **words) {
     find_leaders();
     epoll_file = epoll_create1(0);
     Buffer batch = {0};
-    if (options.mode != FETCH) {
+    if (has_producers()) {
         batch = options.batch_file ? read_batch_file(options.batch_file) : build_batch();
         frame_records = (u64)read_int(batch.data + 57, 4);
         frame_bytes = batch.size;
     }
-    int consumers = options.mode == FETCH ? options.connections : options.mode == END_TO_END ? broker_count : 0;
-    int producers = options.mode == FETCH ? 0 : options.connections;
+    int consumers = !has_producers() ? options.connections : options.mode == END_TO_END ? broker_count : 0;
+    int producers = has_producers() ? options.connections : 0;
     connection_count = producers + consumers;
     connections = allocate(sizeof(Connection) * (size_t)connection_count);
     for (int index = 0; index < producers; index++)
@@ -1026,7 +1051,8 @@ int main(int count, char **words) {
     run.start_ns = run.last_ns = now_ns();
     run.measure_ns = run.start_ns + (u64)(options.warmup_seconds * 1e9);
     run.end_ns = run.measure_ns + (u64)(options.seconds * 1e9);
-    run_load();
+    if (options.mode == STALL) stall();
+    else run_load();
     print_result();
     return run.errors || run.gaps || run.bad_crc ? 2 : 0;
 }

@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -70,13 +71,13 @@ class LyingBroker:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        stream = connection.makefile("rb")
-        while len(prefix := stream.read(4)) == 4:
-            request = stream.read(struct.unpack(">i", prefix)[0])
-            api_key, _, correlation_id = struct.unpack_from(">hhi", request)
-            body = struct.pack(">i", correlation_id) + self._answer(api_key)
-            connection.sendall(struct.pack(">i", len(body)) + body)
-        stream.close()
+        # A reader that stood still goes away with answers unread, and that resets the connection.
+        with connection.makefile("rb") as stream, suppress(ConnectionError):
+            while len(prefix := stream.read(4)) == 4:
+                request = stream.read(struct.unpack(">i", prefix)[0])
+                api_key, _, correlation_id = struct.unpack_from(">hhi", request)
+                body = struct.pack(">i", correlation_id) + self._answer(api_key)
+                connection.sendall(struct.pack(">i", len(body)) + body)
 
     def _answer(self, api_key: int) -> bytes:
         if api_key == 3:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench.clients.raw import loadgen
+from bench.clients.outcome import ClientFailed
+from bench.clients.raw import loadgen, run_generator
+from bench.peers import Peer
+from bench.workload import QUICK
 from lying_broker import LyingBroker
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
@@ -68,3 +73,42 @@ def test_a_flipped_bit_fails_the_checksum() -> None:
         code, result = run(broker, "fetch", "--passes", "1", "--check")
     assert code == 2
     assert result["bad_crc"] == 2
+
+
+class StandIn(Peer):
+    """A peer that is this very process, at the address of a broker that was started elsewhere."""
+
+    name = "stand-in"
+    pids = (os.getpid(),)
+
+    def command(self) -> list[str]:
+        raise AssertionError("it is never started")
+
+    def is_alive(self) -> bool:
+        return True
+
+
+def test_a_broker_that_falls_behind_a_rate_has_no_latency_to_show() -> None:
+    peer = StandIn()
+    pace = replace(QUICK, seconds=0.5, warmup_seconds=0.0)
+    with LyingBroker(delay_seconds=0.02) as broker:
+        peer.port = broker.port
+        run_generator("produce", peer, "t", {"rate": 20}, pace)
+        with pytest.raises(ClientFailed, match=r"kept up with \d+ of 500 requests/s"):
+            run_generator("produce", peer, "t", {"rate": 500}, pace)
+    peer.remove()
+
+
+def test_a_reader_at_the_end_counts_only_what_is_new() -> None:
+    with LyingBroker(offsets=(0, 1, 2)) as broker:
+        code, result = run(broker, "tail", "--seconds", "0.2", "--connections", "3")
+    assert code == 0
+    assert result["answered"] > 0
+    assert result["records"] == 0
+
+
+def test_a_reader_that_stands_still_ends_by_its_time() -> None:
+    with LyingBroker(offsets=(0, 1)) as broker:
+        code, result = run(broker, "stall", "--seconds", "0.2", "--depth", "8")
+    assert code == 0
+    assert result["answered"] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import subprocess
 import sys
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from bench.measure import anonymous_bytes, process_tree, summarise
-from bench.report import ratio, table, verdict, write_csv
+from bench.report import lines_of, ratio, table, verdict
+from bench.results import load, next_pair, save
 from bench.run import Row
 from bench.workloads import WORKLOADS, Workload
 
@@ -33,7 +33,7 @@ def test_the_median_and_the_spread_of_several_runs() -> None:
     assert (summary.median, summary.spread, summary.count) == (10.0, 0.4, 3)
 
 
-def test_a_failed_row_says_why_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_failed_row_says_why_and_the_others_stay() -> None:
     rows = [
         Row(THROUGHPUT, "kafka", 1, 100.0, figures={"megabytes_per_second": 100.0}),
         Row(THROUGHPUT, "barnabas", 1, 150.0, figures={"megabytes_per_second": 150.0}),
@@ -43,9 +43,31 @@ def test_a_failed_row_says_why_and_the_others_stay(tmp_path: Path) -> None:
     text = table(rows, ["kafka", "barnabas"])
     assert "1.50 ahead" in text
     assert "waiting, barnabas: it did not start" in text
-    write_csv(rows, tmp_path / "rows.csv")
-    with (tmp_path / "rows.csv").open() as file:
-        assert [row["failure"] for row in csv.DictReader(file)] == ["", "", "", "it did not start"]
+
+
+def test_results_accumulate_in_their_file(tmp_path: Path) -> None:
+    path, workload = tmp_path / "rows.csv", WORKLOADS[0]
+    rows = [
+        Row(workload, "kafka", 1, 3.5, figures={"ready_seconds": 3.5}),
+        Row(workload, "barnabas", 1, None, failure="it did not start,\nnot at all"),
+    ]
+    save(path, rows, ["a machine", "versions"])
+    again, notes = load(path)
+    assert (again, notes) == (rows, ["a machine", "versions"])
+    assert next_pair(again) == {(workload.name, "kafka"): 1, (workload.name, "barnabas"): 1}
+    save(path, [*again, Row(workload, "kafka", 2, 4.5)], notes)
+    assert lines_of(load(path)[0])[0].summaries["kafka"].median == 4.0
+
+
+def test_where_the_client_is_the_bottleneck_the_broker_is_judged_by_its_cpu() -> None:
+    workload = next(workload for workload in WORKLOADS if workload.is_client_bound)
+    rows = [
+        Row(workload, peer, 1, 100.0, figures={"cpu_seconds_per_gigabyte": spent})
+        for peer, spent in (("kafka", 8.0), ("barnabas", 2.0))
+    ]
+    throughput, spent = table(rows, ["kafka", "barnabas"]).splitlines()[1:]
+    assert "client-bound" in throughput
+    assert "4.00 ahead" in spent
 
 
 def test_workload_names_are_unique() -> None:
