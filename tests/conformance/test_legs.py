@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from conformance.__main__ import _is_meant
 from conformance.cluster import BarnabasCluster, KafkaCluster
+from conformance.librdkafka_runner import Runner
 from conformance.outcome import Verdict
 from conformance.security import plain
-from conformance.suites.librdkafka import _Runner
 
 RAN = "[0142_reauthentication / 1.0s] [ do_test_consumer:1 ]\n"
 PASSED = "| 0142_reauthentication | PASSED | 1.000s |\n"
@@ -38,7 +38,7 @@ def test_a_row_of_parts_passes_if_every_part_ran_and_passed(tmp_path: Path, prin
     runner = tmp_path / "test-runner"
     runner.write_text(f"#!{sys.executable}\nprint({printed!r})\n")
     runner.chmod(0o755)
-    outcome = _Runner(tmp_path, "default", {}, tmp_path).outcome_of_parts("0142_reauthentication (OAUTHBEARER)")
+    outcome = Runner(tmp_path, "default", {}, tmp_path).outcome_of_parts("0142_reauthentication (OAUTHBEARER)")
     assert (outcome.test, outcome.verdict) == ("0142_reauthentication (OAUTHBEARER)", verdict)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from conformance.librdkafka_runner import is_hollow, rows
 from conformance.outcome import Verdict
-from conformance.suites.librdkafka import _broker_tests, _is_hollow, _rows
+from conformance.suites.librdkafka import _broker_tests
 
 PRINTED = """\
 [0045_subscribe_update       /  0.000s] ================= Test 0045_subscribe_update PASSED =================
@@ -42,34 +43,34 @@ struct test tests[] = {
 
 
 def test_rows_are_matched_by_their_exact_names() -> None:
-    rows = {row.test: row for row in _rows(PRINTED)}
-    assert rows["0103_transactions"].verdict is Verdict.FAIL
-    assert rows["0103_transactions"].reason == "do_test():84: expected no error"
-    assert rows["0103_transactions_local"].verdict is Verdict.SKIP
+    found = {row.test: row for row in rows(PRINTED)}
+    assert found["0103_transactions"].verdict is Verdict.FAIL
+    assert found["0103_transactions"].reason == "do_test():84: expected no error"
+    assert found["0103_transactions_local"].verdict is Verdict.SKIP
 
 
 def test_a_test_that_finished_before_a_hang_keeps_its_verdict() -> None:
-    (row,) = _rows(HANGING)
+    (row,) = rows(HANGING)
     assert (row.test, row.verdict, row.seconds) == ("0045_regex", Verdict.PASS, 12.5)
 
 
 def test_a_test_that_took_the_runner_with_it_says_why_it_failed() -> None:
-    (row,) = _rows(CRASHED)
+    (row,) = rows(CRASHED)
     reason = "Test assertion failed: only 1 broker(s) are registered"
     assert (row.test, row.verdict, row.reason) == ("0103_transactions", Verdict.FAIL, reason)
 
 
 def test_a_pass_in_which_nothing_ran_is_not_taken_for_one() -> None:
-    rows = {row.test: row for row in _rows(PRINTED)}
-    hollow = [test for test, row in rows.items() if _is_hollow(row, PRINTED, has_parts=True)]
+    found = {row.test: row for row in rows(PRINTED)}
+    hollow = [test for test, row in found.items() if is_hollow(row, PRINTED, has_parts=True)]
     assert hollow == ["0045_subscribe_update", "0082_fetch_max_bytes"]
 
 
 def test_a_pass_without_parts_or_with_one_that_ran_counts() -> None:
-    (row,) = (row for row in _rows(PRINTED) if row.test == "0045_subscribe_update")
-    assert not _is_hollow(row, PRINTED, has_parts=False)
+    (row,) = (row for row in rows(PRINTED) if row.test == "0045_subscribe_update")
+    assert not is_hollow(row, PRINTED, has_parts=False)
     part = "[0045_subscribe_update       /  0.000s] [ do_test_regex:286 ]\n"
-    assert not _is_hollow(row, part + PRINTED, has_parts=True)
+    assert not is_hollow(row, part + PRINTED, has_parts=True)
 
 
 def test_only_tests_that_need_a_broker_are_chosen(tmp_path: Path) -> None:
