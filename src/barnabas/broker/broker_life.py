@@ -18,10 +18,11 @@ from typing import Final
 
 CATCH_UP_MS: Final = 10  # until a broker that is not caught up, or not let in yet, asks again
 FIRST_LEAVE_MS: Final = 50  # most shutdowns are done when they are asked about for the second time
+LEAVE_PAUSE_MS_MAX: Final = 500
 RETRY_MS_MIN: Final = 100
 REGISTER_MS_MAX: Final = 1000  # a broker that crashed is let in again soon after its old session has ended
 LEAVE_MS_MAX: Final = 15_000  # a stop waits no longer for others to take over
-LEAVE_SILENCE_MS_MAX: Final = 3_000  # nor for a controller that does not answer
+LEAVE_SILENCE_MS_MAX: Final = 1_500  # nor for a controller that does not answer: all may be stopping at once
 
 
 class Phase(enum.Enum):
@@ -80,7 +81,7 @@ class BrokerLife:
             self._leave_answers += 1
             if may_go:
                 self.phase = Phase.GONE
-            delay_ms = FIRST_LEAVE_MS if self._leave_answers == 1 else self._interval_ms
+            delay_ms = min(FIRST_LEAVE_MS << min(self._leave_answers - 1, 10), LEAVE_PAUSE_MS_MAX)
             self.next_ms = min(now_ms + delay_ms, self._leave_deadline_ms)
             return
         if self.phase is Phase.RECOVERY and not is_fenced:

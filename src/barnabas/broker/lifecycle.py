@@ -14,6 +14,7 @@ from typing import Final
 from barnabas.broker.broker_life import LEAVE_SILENCE_MS_MAX, BrokerLife, Phase
 from barnabas.broker.controller_link import ControllerLink, raise_for_error
 from barnabas.metadata.brokers_image import BrokerImage
+from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import Uuid
@@ -127,6 +128,14 @@ class Lifecycle:
         while self._life.phase is Phase.RECOVERY:
             self._changed.clear()
             await self._changed.wait()
+
+    def on_image(self, _: object, image: ClusterImage) -> None:
+        """A picture is in force. A broker that leaves waits until all others know that it leads nothing any more."""
+        if any(
+            broker.in_controlled_shutdown and not broker.is_fenced and broker.id != self._broker_id
+            for broker in image.brokers.values()
+        ):
+            self.hurry()
 
     def hurry(self) -> None:
         """Say at once what is new: a directory has failed."""

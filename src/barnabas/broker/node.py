@@ -231,6 +231,7 @@ class Node:
         cleanup.push_async_callback(services.transactions.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)
         cleanup.push_async_callback(lifecycle.stop)
+        cleanup.callback(replicas.on_image_in_force(lifecycle.on_image))
         await self._until_seen(parts, await lifecycle.register())
         self._follow_metadata(cleanup)
         await replicas.caught_up(parts.controller.image.offset)

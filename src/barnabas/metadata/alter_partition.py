@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from barnabas.metadata.decision import Decision, Facts
 from barnabas.metadata.image import ClusterImage
-from barnabas.metadata.leader_changes import change_of
+from barnabas.metadata.leader_changes import PartitionChanges
 from barnabas.metadata.partition_image import LeaderRecoveryState, PartitionImage, TopicIdPartition
 from barnabas.metadata.records import NO_LEADER_CHANGE
 from barnabas.metadata.registrations import check_broker_epoch
@@ -38,6 +38,7 @@ def alter_partition(
 ) -> Decision[AlterPartitionResponse]:
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     records: list[Message] = []
+    changes = PartitionChanges(image, facts.schema)  # for all of them: a broker that comes back joins thousands at once
     topics: list[AlterPartitionResponse.TopicData] = []
     for data in request.topics:
         topic = image.topic_of_id(data.topic_id)
@@ -47,14 +48,14 @@ def alter_partition(
                 results.append(Result(partition_index=wanted.partition_index, error_code=UNKNOWN_TOPIC_ID.code))
             else:
                 key = TopicIdPartition(topic.id, wanted.partition_index)
-                results.append(_alter(image, facts, request.broker_id, key, wanted, records))
+                results.append(_alter(image, changes, request.broker_id, key, wanted, records))
         topics.append(AlterPartitionResponse.TopicData(topic_id=data.topic_id, partitions=results))
     return Decision(records, AlterPartitionResponse(topics=topics))
 
 
 def _alter(
     image: ClusterImage,
-    facts: Facts,
+    changes: PartitionChanges,
     broker_id: int,
     key: TopicIdPartition,
     wanted: Wanted,
@@ -67,7 +68,7 @@ def _alter(
     error = refusal(image, broker_id, partition, wanted)
     if error is not NONE:
         return Result(partition_index=key.partition, error_code=error.code)
-    change = change_of(image, facts.schema, key)
+    change = changes.of(key)
     change.isr = tuple(new_isr(wanted))
     change.leader_recovery_state = wanted.leader_recovery_state
     record = change.record()

@@ -227,6 +227,8 @@ class Replicas:
         self._apply_settings(changes, image)
 
     def _apply_settings(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        if not changes.changed_configs:
+            return
         names = {resource.name for resource in changes.changed_configs if resource.type == ResourceType.TOPIC}
         is_everyone = any(resource.type == ResourceType.BROKER for resource in changes.changed_configs)
         for partition in self.by_name.values():

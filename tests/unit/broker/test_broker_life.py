@@ -76,7 +76,7 @@ def test_a_stop_waits_until_the_controller_lets_the_broker_go() -> None:
     one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=20)
     assert one.next_ms == 20 + FIRST_LEAVE_MS
     one.answered(is_caught_up=True, is_fenced=False, may_go=False, now_ms=100)
-    assert one.next_ms == 2100
+    assert one.next_ms == 100 + 2 * FIRST_LEAVE_MS
     one.answered(is_caught_up=True, is_fenced=True, may_go=True, now_ms=2100)
     assert one.phase is Phase.GONE
 
