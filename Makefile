@@ -5,12 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill copier conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill cluster-kill cluster-copy failover copier conformance bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/sip_hash.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -44,6 +44,17 @@ demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
 	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
 
+CLUSTER_KILLS ?= 100
+cluster-kill: $(STAMP) ## kill brokers, controllers and coordinators of clusters, cut their network, and look for what was lost (an hour)
+	BARNABAS_CLUSTER_KILLS=20 BARNABAS_CLIENT_KILLS=$(CLUSTER_KILLS) BARNABAS_ROLE_KILLS=20 BARNABAS_CLUSTER_CUTS=10 $(BIN)/pytest -q -s -m 'java or not java' \
+		tests/integration/test_cluster_kill.py tests/integration/test_cluster_clients.py tests/integration/test_cluster_roles.py tests/integration/test_cluster_cut.py
+
+cluster-copy: $(STAMP) ## copy 100,000 records exactly once while brokers and copiers are killed 60 times, for both group protocols (minutes)
+	BARNABAS_COPY_RECORDS=100000 BARNABAS_COPY_KILLS=60 $(BIN)/pytest -q -s tests/integration/test_cluster_copy.py
+
+failover: $(STAMP) ## how long clients wait when a broker is killed, beside Apache Kafka (half an hour)
+	$(BIN)/python -m bench.failover
+
 copier: $(STAMP) ## copy 100,000 messages in transactions under 20 kills of the broker (Java; minutes)
 	BARNABAS_COPIER_MESSAGES=100000 BARNABAS_COPIER_KILLS=20 $(BIN)/pytest -q -s -m java tests/compat/test_message_copier.py
 
@@ -64,7 +75,7 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
 	$(BIN)/python -m conformance run --peer barnabas
 
-conformance-%: $(STAMP) ## one suite: librdkafka, kafka-python, tools or clients
+conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)

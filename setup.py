@@ -14,7 +14,16 @@ EXTENSIONS = cythonize(
             ["src/barnabas/wire/record_codec.py"],
             depends=["src/barnabas/wire/named_tuple.pxd"],
         ),
-        Extension("barnabas.wire.record_encoder", ["src/barnabas/wire/record_encoder.py"]),
+        Extension(
+            "barnabas.wire.record_encoder",
+            ["src/barnabas/wire/record_encoder.py"],
+            depends=["src/barnabas/wire/record_bytes.pxd"],
+        ),
+        Extension(
+            "barnabas.wire.record_builder",
+            ["src/barnabas/wire/record_builder.py"],
+            depends=["src/barnabas/wire/named_tuple.pxd", "src/barnabas/wire/record_bytes.pxd"],
+        ),
         Extension("barnabas.wire.key_hash", ["src/barnabas/wire/key_hash.py"]),
         Extension("barnabas.wire.record_headers", ["src/barnabas/wire/record_headers.py"]),
         Extension(

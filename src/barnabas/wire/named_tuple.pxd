@@ -1,4 +1,4 @@
-# How the compiled record codec makes a record: what it needs of C and cannot say in Python.
+# How the compiled record codec makes named tuples: what it needs of C and cannot say in Python.
 
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
@@ -31,3 +31,12 @@ cdef inline object new_record(
     Py_INCREF(headers)
     PyTuple_SET_ITEM(record, first + 4, headers)
     return record
+
+
+cdef inline object new_pair(type kind, object first, object second):
+    cdef object pair = PyType_GenericAlloc(kind, 2)
+    Py_INCREF(first)
+    PyTuple_SET_ITEM(pair, 0, first)
+    Py_INCREF(second)
+    PyTuple_SET_ITEM(pair, 1, second)
+    return pair

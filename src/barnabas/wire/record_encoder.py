@@ -18,9 +18,18 @@ except ImportError:
     from barnabas.wire import uncompiled as cython
 
 if cython.compiled:
+    from cython.cimports.barnabas.wire.record_bytes import (
+        address_of,
+        body_size,
+        check_timestamp,
+        headers_size,
+        plain_bytes,
+        put_body,
+        put_headers,
+        put_varint,
+        size_of,
+    )
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
-    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-    from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.libc.string import memcpy, memset
 
 COMPILED: bool = cython.compiled
@@ -45,179 +54,34 @@ def encode(records: Any, reserved_bytes: cython.Py_ssize_t) -> tuple[bytearray, 
     index: cython.Py_ssize_t
     for index, record in enumerate(records):
         time, key, value, headers = record
-        key = _plain(key)
-        value = _plain(value)
+        key = plain_bytes(key)
+        value = plain_bytes(value)
         timestamp: cython.longlong = time
-        _check_timestamp(timestamp)
+        check_timestamp(timestamp)
         if index == 0:
             base = largest = timestamp
         elif timestamp > largest:
             largest = timestamp
-        key_size: cython.Py_ssize_t = -1 if key is None else PyBytes_GET_SIZE(key)
-        value_size: cython.Py_ssize_t = -1 if value is None else PyBytes_GET_SIZE(value)
-        headers_size: cython.Py_ssize_t = _headers_size(headers) if headers else 1
-        body: cython.Py_ssize_t = _body_size(timestamp - base, index, key_size, value_size) + headers_size
+        tail: cython.Py_ssize_t = headers_size(headers) if headers else 1
+        body: cython.Py_ssize_t = body_size(timestamp - base, index, size_of(key), size_of(value)) + tail
         if position + 5 + body > capacity:
             # The first guess is that all records are like the first; later ones double.
             guess: cython.Py_ssize_t = 2 * capacity if capacity else min(len(records) * (body + 5), 1 << 20)
             capacity = max(position + 5 + body, guess + reserved_bytes)
             PyByteArray_Resize(buffer, capacity)
             out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
-        position = _put(out, position, body)
-        position = _put_body(
-            out,
-            position,
-            timestamp - base,
-            index,
-            _address(key),
-            key_size,
-            _address(value),
-            value_size,
+        position = put_varint(out, position, body)
+        position = put_body(
+            out, position, timestamp - base, index, address_of(key), size_of(key), address_of(value), size_of(value)
         )
-        position = _put_headers(out, position, position + headers_size, headers) if headers else _put(out, position, 0)
+        if headers:
+            position = put_headers(out, position, position + tail, headers)
+        else:
+            out[position] = 0
+            position += 1
     memset(out, 0, reserved_bytes)
     PyByteArray_Resize(buffer, position)
     return buffer, base, largest
-
-
-@cython.cfunc
-@cython.inline
-def _plain(part: Any) -> Any:
-    """A key or a value as bytes or None; what is neither bytes nor a view of bytes is a mistake of the caller."""
-    if part is None or type(part) is bytes:
-        return part
-    return bytes(memoryview(part))
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _address(part: Any) -> cython.p_const_uchar:
-    if part is None:
-        return cython.NULL
-    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(part))
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(-1, check=False)
-def _check_timestamp(timestamp: cython.longlong) -> cython.int:
-    if timestamp >= 1 << 62 or timestamp < -(1 << 62):
-        raise ValueError(f"{timestamp} is no timestamp in milliseconds")
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _size(value: cython.longlong) -> cython.Py_ssize_t:
-    raw: cython.ulonglong = value
-    raw = (raw << 1) ^ (value >> 63)
-    size: cython.Py_ssize_t = 1
-    while raw > 0x7F:
-        raw >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _put(out: cython.p_uchar, position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Writes one varint and returns the position after it."""
-    raw: cython.ulonglong = value
-    raw = (raw << 1) ^ (value >> 63)
-    while raw > 0x7F:
-        out[position] = (raw & 0x7F) | 0x80
-        position += 1
-        raw >>= 7
-    out[position] = raw
-    return position + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _body_size(
-    delta: cython.longlong, index: cython.Py_ssize_t, key_size: cython.Py_ssize_t, value_size: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """The size of all that :func:`_put_body` writes; a length of -1 takes one byte."""
-    size: cython.Py_ssize_t = 1 + _size(delta) + _size(index) + _size(key_size) + _size(value_size)
-    if key_size > 0:
-        size += key_size
-    if value_size > 0:
-        size += value_size
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _put_body(
-    out: cython.p_uchar,
-    position: cython.Py_ssize_t,
-    delta: cython.longlong,
-    index: cython.Py_ssize_t,
-    key: cython.p_const_uchar,
-    key_size: cython.Py_ssize_t,
-    value: cython.p_const_uchar,
-    value_size: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Attributes, deltas, key and value; the record's length stands before, its headers follow."""
-    out[position] = 0
-    position = _put(out, position + 1, delta)
-    position = _put(out, position, index)
-    position = _put(out, position, key_size)
-    if key_size > 0:
-        memcpy(out + position, key, key_size)
-        position += key_size
-    position = _put(out, position, value_size)
-    if value_size > 0:
-        memcpy(out + position, value, value_size)
-        position += value_size
-    return position
-
-
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _headers_size(headers: Any) -> cython.Py_ssize_t:
-    size: cython.Py_ssize_t = _size(len(headers))
-    length: cython.Py_ssize_t = 0
-    for name, content in headers:
-        PyUnicode_AsUTF8AndSize(name, cython.address(length))
-        size += _size(length) + length
-        length = -1 if content is None else len(_plain(content))
-        size += _size(length) + max(length, 0)
-    return size
-
-
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _put_headers(
-    out: cython.p_uchar, position: cython.Py_ssize_t, end: cython.Py_ssize_t, headers: Any
-) -> cython.Py_ssize_t:
-    """Writes what :func:`_headers_size` has measured, and never beyond it should a strange object change its mind."""
-    length: cython.Py_ssize_t = 0
-    position = _put(out, position, len(headers))
-    for name, content in headers:
-        text: cython.p_const_char = PyUnicode_AsUTF8AndSize(name, cython.address(length))
-        plain: Any = _plain(content)
-        size: cython.Py_ssize_t = -1 if plain is None else PyBytes_GET_SIZE(plain)
-        if _size(length) + length + _size(size) + max(size, 0) > end - position:
-            raise ValueError("the headers changed while they were written")
-        position = _put(out, position, length)
-        memcpy(out + position, text, length)
-        position = _put(out, position + length, size)
-        if size > 0:
-            memcpy(out + position, PyBytes_AS_STRING(plain), size)
-            position += size
-    if position != end:
-        raise ValueError("the headers changed while they were written")
-    return position
 
 
 @cython.cclass
@@ -288,7 +152,7 @@ def encode_columns(
     largest: cython.longlong = base
     for row in range(row_count):
         timestamp: cython.longlong = times[row]
-        _check_timestamp(timestamp)
+        check_timestamp(timestamp)
         if timestamp > largest:
             largest = timestamp
         key_size: cython.Py_ssize_t = key.size_of(row)
@@ -297,8 +161,8 @@ def encode_columns(
             tail_size = tail.size_of(row)
             if tail_size < 1:
                 raise ValueError(f"row {row} has no headers, not even their number")
-        position = _put(out, position, _body_size(timestamp - base, row, key_size, value_size) + tail_size)
-        position = _put_body(
+        position = put_varint(out, position, body_size(timestamp - base, row, key_size, value_size) + tail_size)
+        position = put_body(
             out,
             position,
             timestamp - base,
@@ -335,43 +199,52 @@ def _cells(bounds: Any, data: Any, bits: Any, first_bit: int) -> list[bytes | No
 
 
 def _join(records: Any, reserved_bytes: int) -> tuple[bytearray, int, int]:
-    """:func:`encode` where nothing is compiled: small varints from a table, one join per record."""
-    small = _small_varints()
+    """:func:`encode` where nothing is compiled."""
     out = bytearray(reserved_bytes)
     base = largest = records[0][0]
     for index, (timestamp, key, value, headers) in enumerate(records):
-        if not -TIMESTAMP_MAX <= timestamp < TIMESTAMP_MAX:
-            raise ValueError(f"{timestamp} is no timestamp in milliseconds")
         if timestamp > largest:
             largest = timestamp
-        delta = timestamp - base
-        key, value = _plain(key), _plain(value)
-        key_size, value_size = -1 if key is None else len(key), -1 if value is None else len(value)
-        body = b"".join(
-            (
-                b"\x00",
-                small[delta] if 0 <= delta < SMALL_VARINTS else _varint(delta),
-                small[index] if index < SMALL_VARINTS else _varint(index),
-                small[key_size] if key_size < SMALL_VARINTS else _varint(key_size),
-                key or b"",
-                small[value_size] if value_size < SMALL_VARINTS else _varint(value_size),
-                value or b"",
-                headers if type(headers) is bytes else _join_headers(headers) if headers else b"\x00",
-            )
-        )
-        size = len(body)
-        out += small[size] if size < SMALL_VARINTS else _varint(size)
-        out += body
+        out += encoded_record(index, timestamp, timestamp - base, key, value, headers)
     return out, base, largest
+
+
+def encoded_record(index: int, timestamp: int, delta: int, key: Any, value: Any, headers: Any) -> bytes:
+    """One record with its length before it; ``headers`` may be bytes that are what they are to become."""
+    if not -TIMESTAMP_MAX <= timestamp < TIMESTAMP_MAX:
+        raise ValueError(f"{timestamp} is no timestamp in milliseconds")
+    small = _small_varints()
+    key, value = _plain(key), _plain(value)
+    key_size, value_size = -1 if key is None else len(key), -1 if value is None else len(value)
+    body = b"".join(
+        (
+            b"\x00",
+            small[delta] if 0 <= delta < SMALL_VARINTS else _varint(delta),
+            small[index] if index < SMALL_VARINTS else _varint(index),
+            small[key_size] if key_size < SMALL_VARINTS else _varint(key_size),
+            key or b"",
+            small[value_size] if value_size < SMALL_VARINTS else _varint(value_size),
+            value or b"",
+            headers if type(headers) is bytes else _join_headers(headers) if headers else b"\x00",
+        )
+    )
+    return _varint(len(body)) + body
+
+
+def _plain(part: Any) -> Any:
+    """A key or a value as bytes or None; what is neither bytes nor a view of bytes is a mistake of the caller."""
+    return part if part is None or type(part) is bytes else bytes(memoryview(part))
 
 
 def _join_headers(headers: Any) -> bytes:
     parts = [_varint(len(headers))]
     for name, content in headers:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a header is text, and not {name!r}")
         encoded = name.encode()
-        plain = _plain(content)
+        content = _plain(content)
         parts += _varint(len(encoded)), encoded
-        parts += (b"\x01",) if plain is None else (_varint(len(plain)), plain)
+        parts += (b"\x01",) if content is None else (_varint(len(content)), content)
     return b"".join(parts)
 
 

@@ -166,7 +166,8 @@ def finish_batch(
     if codec:
         with memoryview(plain) as view:
             packed = compress(codec, view[HEADER_BYTES:], level)
-        plain[HEADER_BYTES:] = packed
+        plain = bytearray(HEADER_BYTES)  # what was given stays as it is: it may be sent again under another number
+        plain += packed
     length = len(plain) - LENGTH_OVERHEAD
     if length > LENGTH_MAX:
         raise ValueError(f"a batch of {length} bytes is too large")

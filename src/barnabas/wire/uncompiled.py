@@ -1,7 +1,7 @@
 """What the record codec needs of the name ``cython`` where Cython is not installed: decorators that do nothing.
 
 Cython compiles the codec when the package is built and is not a dependency afterwards. Only
-:mod:`barnabas.wire.record_codec`, ``record_encoder`` and ``record_filter`` import this.
+:mod:`barnabas.wire.record_codec` and the ``record_*`` modules beside it import this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def cfunc(function: F) -> F:
     return function
 
 
-inline = cclass = final = cfunc
+inline = cclass = ccall = final = cfunc
 
 
 class _NoGil:
