@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.client.batch import Batch, BatchContent, Delivery, Entry, Identity
+from barnabas.client.batch import Appended, Batch, BatchContent, Delivery, Headers, Identity, size_of
 from barnabas.client.errors import LostSequence, TimedOut
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
@@ -75,6 +75,7 @@ class PartitionQueue:
             batch = self.retries.pop(0)
         else:
             batch = self.waiting.popleft()
+            batch.close()
             if self.identity.producer_id != NO_PRODUCER_ID:
                 batch.number(self.identity, self.next_sequence)
                 self.next_sequence = (self.next_sequence + len(batch.records)) & SEQUENCE_MASK
@@ -162,21 +163,27 @@ class Accumulator:
         self._next_order = 0
 
     def has_room(self, size_bytes: int) -> bool:
-        """A record larger than the whole memory is let in alone."""
-        return self.used_bytes + size_bytes <= self.memory_bytes_max or not self._unsettled
+        """For a batch that a record of this size opens. One larger than the whole memory is let in alone."""
+        return self.used_bytes + max(self._batch_bytes, size_bytes) <= self.memory_bytes_max or not self._unsettled
 
-    @property
-    def room_bytes(self) -> int:
-        return self.memory_bytes_max - self.used_bytes
-
-    def append(self, partition: TopicPartition, entry: Entry, size_bytes: int, *, now: float) -> tuple[Delivery, bool]:
-        """The record's promise, and whether the sender has a reason to look."""
+    def append(
+        self,
+        partition: TopicPartition,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        *,
+        now: float,
+    ) -> Delivery:
+        """Into the newest batch of the partition, or a new one."""
         queue = self.queue(partition)
-        self.used_bytes += size_bytes
-        batch = queue.waiting[-1] if queue.waiting else None
-        if batch is not None and batch.is_open and batch.size_bytes + size_bytes <= self._batch_bytes:
-            return batch.append(entry, size_bytes), False
-        return self.open(queue, now=now).append(entry, size_bytes), True
+        delivery = queue.waiting[-1].promise(timestamp_ms, key, value, headers) if queue.waiting else None
+        if delivery is None:
+            batch = self.open(queue, size_of(key, value, headers), now=now)
+            delivery = batch.promise(timestamp_ms, key, value, headers)
+        assert delivery is not None
+        return delivery
 
     def queue(self, partition: TopicPartition) -> PartitionQueue:
         queue = self.queues.get(partition)
@@ -184,20 +191,32 @@ class Accumulator:
             queue = self.queues[partition] = PartitionQueue(partition, is_idempotent=self._is_idempotent)
         return queue
 
-    def open(self, queue: PartitionQueue, *, now: float) -> Batch:
-        """A new batch at the end of the queue, which is empty still."""
+    def open(self, queue: PartitionQueue, size_bytes: int, *, now: float) -> Batch:
+        """A new batch at the end of the queue, for a record of this size and what comes after it."""
+        return self._enqueue(queue, Appended(self._batch_bytes), max(self._batch_bytes, size_bytes), now)
+
+    def append_whole(self, partition: TopicPartition, content: BatchContent, *, now: float) -> Batch:
+        """Records that are a batch of their own already."""
+        return self._enqueue(self.queue(partition), content, content.size_bytes, now)
+
+    def _enqueue(self, queue: PartitionQueue, content: BatchContent, reserved_bytes: int, now: float) -> Batch:
+        if queue.waiting:
+            queue.waiting[-1].close()  # or what comes later would overtake this one
         self._next_order += 1
-        batch = Batch(queue.partition, order=self._next_order, opened_at=now, deadline=now + self._delivery_timeout)
+        deadline = now + self._delivery_timeout
+        batch = Batch(queue.partition, content, order=self._next_order, opened_at=now, deadline=deadline)
+        batch.reserved_bytes = reserved_bytes
+        self.used_bytes += reserved_bytes
         self._unsettled[batch] = None
         queue.waiting.append(batch)
         return batch
 
-    def append_whole(self, partition: TopicPartition, content: BatchContent, *, now: float) -> Batch:
-        """Records that are a batch of their own already."""
-        batch = self.open(self.queue(partition), now=now)
-        batch.records, batch.records_bytes = content, content.size_bytes
-        self.used_bytes += content.size_bytes
-        return batch
+    def withdraw(self, batch: Batch) -> None:
+        """A batch whose first record could not be written: nobody has heard of it."""
+        self.queues[batch.partition].waiting.remove(batch)
+        batch.close()
+        del self._unsettled[batch]
+        self.used_bytes -= batch.reserved_bytes
 
     @property
     def unsettled(self) -> list[Batch]:
@@ -209,7 +228,7 @@ class Accumulator:
     def settled(self, batch: Batch) -> None:
         """Forget a batch whose records were delivered or have failed."""
         del self._unsettled[batch]
-        self.used_bytes -= batch.records_bytes
+        self.used_bytes -= batch.reserved_bytes
         if batch.error is not None:
             self.on_failure(batch.error)
             if not batch.is_watched and self.failure is None:
@@ -219,8 +238,10 @@ class Accumulator:
         halves = batch.split()
         queue.replace(batch, halves)
         del self._unsettled[batch]
+        self.used_bytes -= batch.reserved_bytes
         for half in halves:
             self._unsettled[half] = None
+            self.used_bytes += half.reserved_bytes
 
     def expire(self, now: float) -> None:
         for queue in self.queues.values():

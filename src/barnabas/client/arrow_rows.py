@@ -26,7 +26,11 @@ class ArrowRows(BatchContent):
     def __init__(self, table: pyarrow.Table, now_ms: int) -> None:
         self._table = table
         self._now_ms = now_ms
-        self.size_bytes = table.nbytes + RECORD_OVERHEAD_BYTES * len(table)
+        self._size_bytes: int = table.nbytes + RECORD_OVERHEAD_BYTES * len(table)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
 
     def __len__(self) -> int:
         return len(self._table)
@@ -34,8 +38,8 @@ class ArrowRows(BatchContent):
     def part(self, start: int, end: int) -> ArrowRows:
         return ArrowRows(self._table.slice(start, end - start), self._now_ms)
 
-    def timestamp_ms(self, index: int) -> int:
-        return self._now_ms
+    def timestamps_ms(self, first: int, count: int) -> list[int]:
+        return [self._now_ms] * count
 
     def encode(self, **facts: Any) -> bytearray:
         names = set(self._table.column_names)

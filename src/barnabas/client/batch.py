@@ -1,7 +1,8 @@
 """Records on their way to one partition, and the promise that each of them carries.
 
 A batch has one future for all of its records; a :class:`Delivery` is a record's share of it, so a record costs one
-small object and not a future of its own. The accumulator fills batches, the sender encodes and settles them.
+small object and not a future of its own. Records are written into their batch as they come. The accumulator opens
+batches, the sender seals and settles them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
 from barnabas.wire.batch import HEADER_BYTES
 from barnabas.wire.compression import Codec
-from barnabas.wire.records import BatchFacts, encode_batch
+from barnabas.wire.record_builder import RecordBuilder
+from barnabas.wire.records import BatchFacts, decode_batch, finish_batch
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-Entry: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]  # timestamp, key, value, headers
 
 RECORD_OVERHEAD_BYTES: Final = 21  # the varints of a record without headers take no more
 HEADER_OVERHEAD_BYTES: Final = 10
@@ -48,9 +49,11 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 
 
 class BatchContent:
-    """Records that come to a batch all at once and are never taken apart into Python's values."""
+    """The records of a batch, none of which is an object of its own."""
 
-    size_bytes: int
+    @property
+    def size_bytes(self) -> int:
+        raise NotImplementedError
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -58,11 +61,49 @@ class BatchContent:
     def part(self, start: int, end: int) -> BatchContent:
         raise NotImplementedError
 
-    def timestamp_ms(self, index: int) -> int:
+    def timestamps_ms(self, first: int, count: int) -> list[int]:
         raise NotImplementedError
 
     def encode(self, **facts: Unpack[BatchFacts]) -> bytearray:
         raise NotImplementedError
+
+    def release(self) -> None:
+        """They are with the broker, or never will be: only numbers and timestamps are still asked for."""
+
+
+class Appended(BatchContent):
+    """Records that come one by one."""
+
+    def __init__(self, size_bytes_max: int) -> None:
+        self.builder = RecordBuilder(HEADER_BYTES, size_bytes_max)
+        self._is_sealed = False
+
+    @property
+    def size_bytes(self) -> int:
+        return self.builder.size_bytes
+
+    def __len__(self) -> int:
+        return len(self.builder)
+
+    def part(self, start: int, end: int) -> Appended:
+        part = Appended(self.size_bytes)
+        for record in decode_batch(self.encode())[start:end]:
+            part.builder.append(record.timestamp, record.key, record.value, record.headers)
+        part.builder.close()
+        return part
+
+    def timestamps_ms(self, first: int, count: int) -> list[int]:
+        return self.builder.timestamps(first, count)
+
+    def encode(self, **facts: Unpack[BatchFacts]) -> bytearray:
+        plain, count, base_timestamp, max_timestamp = self.builder.take()
+        if self._is_sealed:  # under another number before: those bytes may be on their way still
+            plain = bytearray(plain)
+        self._is_sealed = True
+        return finish_batch(plain, count, base_timestamp, max_timestamp, **facts)
+
+    def release(self) -> None:
+        self.builder.release()
 
 
 class Batch:
@@ -84,17 +125,19 @@ class Batch:
         "order",
         "partition",
         "records",
-        "records_bytes",
+        "reserved_bytes",
     )
 
-    def __init__(self, partition: TopicPartition, *, order: int, opened_at: float, deadline: float) -> None:
+    def __init__(
+        self, partition: TopicPartition, records: BatchContent, *, order: int, opened_at: float, deadline: float
+    ) -> None:
         self.partition = partition
         self.order = order
         self.first_index = 0  # of a batch that was split: where this half began
         self.opened_at = opened_at
         self.deadline = deadline
-        self.records: list[Entry] | BatchContent = []
-        self.records_bytes = 0  # as they were counted when they came in
+        self.records = records
+        self.reserved_bytes = 0  # of the producer's memory
         self.attempts = 0
         self.identity = Identity()
         self.base_sequence = NO_SEQUENCE
@@ -112,12 +155,7 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        return HEADER_BYTES + self.records_bytes
-
-    @property
-    def is_open(self) -> bool:
-        """More records may be added."""
-        return not self.attempts and isinstance(self.records, list)
+        return self.records.size_bytes
 
     @property
     def is_split(self) -> bool:
@@ -128,11 +166,17 @@ class Batch:
         """The order in which batches of one partition must be written."""
         return self.order, self.first_index
 
-    def append(self, entry: Entry, size_bytes: int) -> Delivery:
-        assert isinstance(self.records, list)
-        self.records.append(entry)
-        self.records_bytes += size_bytes
-        return Delivery(self, len(self.records) - 1)
+    def promise(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
+        """Append a record; None if the batch takes no more."""
+        records = self.records
+        if not isinstance(records, Appended):
+            return None
+        return records.builder.promise(Delivery, self, timestamp_ms, key, value, headers)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """What comes later goes into another batch."""
+        if isinstance(self.records, Appended):
+            self.records.builder.close()
 
     def encode(self, codec: Codec, *, is_transactional: bool = False) -> bytearray:
         if self.encoded is None:
@@ -143,8 +187,7 @@ class Batch:
                 "base_sequence": self.base_sequence,
                 "is_transactional": is_transactional,
             }
-            records = self.records
-            self.encoded = encode_batch(records, **facts) if isinstance(records, list) else records.encode(**facts)
+            self.encoded = self.records.encode(**facts)
         return self.encoded
 
     def number(self, identity: Identity, base_sequence: int) -> None:
@@ -172,14 +215,10 @@ class Batch:
         return halves
 
     def _part(self, start: int, end: int) -> Batch:
-        part = Batch(self.partition, order=self.order, opened_at=self.opened_at, deadline=self.deadline)
+        records = self.records.part(start, end)
+        part = Batch(self.partition, records, order=self.order, opened_at=self.opened_at, deadline=self.deadline)
         part.first_index = self.first_index + start
-        if isinstance(self.records, list):
-            part.records = self.records[start:end]
-            part.records_bytes = sum(size_of(key, value, headers) for _, key, value, headers in self.records[start:end])
-        else:
-            part.records = self.records.part(start, end)
-            part.records_bytes = part.records.size_bytes
+        part.reserved_bytes = self.reserved_bytes * (end - start) // len(self.records)
         part.attempts = self.attempts
         part.is_watched = self.is_watched
         if self.base_sequence != NO_SEQUENCE:
@@ -188,6 +227,7 @@ class Batch:
 
     def _settle(self) -> None:
         self.encoded = None
+        self.records.release()
         if not self.done.done():
             self.done.set_result(None)
 
@@ -205,8 +245,7 @@ class Batch:
         offset = NO_OFFSET if self.base_offset < 0 else self.base_offset + index
         timestamp_ms = self.log_append_time_ms
         if timestamp_ms < 0:
-            records = self.records
-            timestamp_ms = records[index][0] if isinstance(records, list) else records.timestamp_ms(index)
+            (timestamp_ms,) = self.records.timestamps_ms(index, 1)
         return RecordMetadata(self.partition.topic, self.partition.partition, offset, timestamp_ms)
 
 

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from barnabas.world.real import new_event_loop
+
 T = TypeVar("T")
 
 # A wait without an end could not be interrupted everywhere; one that is looked at twice a second can.
@@ -22,7 +24,7 @@ class LoopThread:
     """A loop that runs until it is stopped, and the one way to have something done there."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="barnabas-client", daemon=True)
         self._thread.start()
 

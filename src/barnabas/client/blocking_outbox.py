@@ -1,7 +1,8 @@
 """Records on their way from the caller's thread to the loop's: whole bundles cross over, in their order.
 
-The caller fills the newest bundle, the loop takes the oldest; a bundle that was taken is filled no more. When the
-caller is far ahead it waits. ``blocking_producer.py`` is the only user.
+A record that needs nobody's decision goes straight into an open batch. The others go into bundles: the caller fills the
+newest, the loop takes the oldest; a bundle that was taken is filled no more. When the caller is far ahead it waits.
+``blocking_producer.py`` is the only user.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, NamedTuple
 
 from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata
 from barnabas.client.blocking_loop import LoopThread
@@ -18,11 +19,15 @@ from barnabas.client.errors import ProducerClosed
 from barnabas.client.producer import Producer
 from barnabas.client.serdes.serde import K, V
 from barnabas.model.errors import BarnabasError
+from barnabas.wire.record_builder import COMPILED
 
 BUNDLE_RECORDS_MAX: Final = 2_000
 BYTES_MAX: Final = 4 << 20  # on their way at any time
 RECORD_BYTES: Final = 64  # what a record takes here besides its value
 OBJECT_BYTES: Final = 256  # what an object will take is not known yet
+STRAIGHT_RECORDS_MIN: Final = 64  # a batch of fewer is not worth waiting for
+
+_new_tuple: Final = tuple.__new__
 
 
 class Bundle:
@@ -75,35 +80,37 @@ class Bundle:
         return Delivery(batch, first + distance) if distance < count else None
 
 
-class Promise:
+class Promise(NamedTuple):
     """What becomes of a record that was sent; ``result`` waits for it."""
 
-    __slots__ = ("_bundle", "_index")
-
-    def __init__(self, bundle: Bundle, index: int) -> None:
-        self._bundle = bundle
-        self._index = index
+    outbox: Outbox[Any, Any]
+    place: Bundle | Batch
+    number: int  # of the record there
 
     @property
     def is_done(self) -> bool:
-        if self._index in self._bundle.failures:
+        if isinstance(self.place, Bundle) and self.number in self.place.failures:
             return True
-        delivery = self._bundle.delivery(self._index)
+        delivery = self._delivery()
         return delivery is not None and delivery.is_done
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
         """Where the record went; raises why it did not go, or TimeoutError."""
-        return self._bundle.outbox.thread.run(self._wait(timeout_ms))
+        return self.outbox.thread.run(self._wait(timeout_ms))
+
+    def _delivery(self) -> Delivery | None:
+        return self.place.delivery(self.number) if isinstance(self.place, Bundle) else Delivery(self.place, self.number)
 
     async def _wait(self, timeout_ms: int | None) -> RecordMetadata:
-        bundle, index = self._bundle, self._index
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            delivery = bundle.delivery(index)
-            if delivery is None and index not in bundle.failures:
-                await bundle.outbox.carried()
-                delivery = bundle.delivery(index)
+            delivery = self._delivery()
             if delivery is None:
-                raise bundle.failures[index]
+                assert isinstance(self.place, Bundle)
+                if self.number not in self.place.failures:
+                    await self.outbox.carried()
+                delivery = self._delivery()
+                if delivery is None:
+                    raise self.place.failures[self.number]
             return await delivery
 
 
@@ -111,14 +118,31 @@ class Outbox(Generic[K, V]):
     def __init__(self, thread: LoopThread, producer: Producer[K, V]) -> None:
         self.thread = thread
         self._producer = producer
+        self._quickest = producer.intake.quickest
+        self._run_length = producer.intake.run_length
+        self.can_be_straight = COMPILED  # which makes an append one step for all threads
         self._lock = thread.new_lock()  # around the newest bundle, which both threads may want
         self._bundles: deque[Bundle] = deque()
         self._newest: Bundle | None = None
-        self._is_called = False
+        self._is_busy = False  # something is on its way over: what comes later must not overtake it
         self._put_bytes = 0  # counted by the caller's thread alone
         self._taken_bytes = 0  # and this by the loop's
         self._draining: asyncio.Task[None] | None = None
         self._failure: BarnabasError | None = None
+
+    def put_straight(self, topic: str, value: bytes) -> Promise:
+        """From the caller's thread: a keyless record goes into a batch that is open, if there is one and all that came
+        before is with the producer."""
+        if self._is_busy or not self.can_be_straight or not self._producer.is_plain:
+            return self.put(topic, value, None, (), None, None)  # type: ignore[arg-type]
+        delivery = self._quickest(topic, value)
+        if delivery is not None:
+            return _new_tuple(Promise, (self, delivery[0], delivery[1]))
+        is_waited_for = self._run_length(topic) >= STRAIGHT_RECORDS_MIN
+        promise = self.put(topic, value, None, (), None, None)  # type: ignore[arg-type]
+        if is_waited_for:
+            self.thread.run(self.carried())  # then there is a batch again that the records behind it go straight into
+        return promise
 
     def put(
         self,
@@ -148,10 +172,10 @@ class Outbox(Generic[K, V]):
             pairs = bundle.pairs
             pairs.append((key, value))
             bundle.size_bytes += size_bytes
-            promise = Promise(bundle, len(pairs) - 1)
+            promise = Promise(self, bundle, len(pairs) - 1)
         self._put_bytes += size_bytes
-        if not self._is_called:
-            self._is_called = True
+        if not self._is_busy:
+            self._is_busy = True
             self.thread.call_soon(self._called)
         if self._put_bytes - self._taken_bytes > BYTES_MAX:
             self.thread.run(self.carried())
@@ -172,10 +196,10 @@ class Outbox(Generic[K, V]):
                     await self._carry(bundle)
                 finally:
                     self._taken_bytes += bundle.size_bytes
-            self._is_called = False
+            self._is_busy = False
             if not self._bundles:  # looked at after the flag: whoever puts one now calls again
                 return
-            self._is_called = True
+            self._is_busy = True
 
     async def _carry(self, bundle: Bundle) -> None:
         producer, pairs, topic = self._producer, bundle.pairs, bundle.topic
@@ -214,6 +238,10 @@ class Outbox(Generic[K, V]):
             bundle.failures[index] = error
             self._failure = self._failure or error
             return None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_busy
 
     async def carried(self) -> None:
         """Until all that was put is with the producer, or could not be brought to it."""

@@ -56,6 +56,7 @@ class Producer(Generic[K, V]):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
+        self._carry()
         return self._thread.run(
             self._inner.send(topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
         )
@@ -71,14 +72,23 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Promise:
         """Wait only until there is room for the record; ``result`` of what this answers, or ``flush``, has the rest."""
+        if type(value) is bytes and key is None and partition is None and timestamp_ms is None and not headers:
+            return self._outbox.put_straight(topic, value)
         return self._outbox.put(topic, value, key, headers, partition, timestamp_ms)
 
     def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
         """Send pairs of key and value, and wait for all of them."""
+        self._carry()
         return self._thread.run(self._inner.send_many(topic, list(records)))
 
     def send_arrow(self, table: pyarrow.Table | pyarrow.RecordBatch, topic: str | None = None) -> int:
+        self._carry()
         return self._thread.run(self._inner.send_arrow(table, topic))
+
+    def _carry(self) -> None:
+        """What was sent before goes before."""
+        if self._outbox.is_busy:
+            self._thread.run(self._outbox.carried())
 
     def flush(self) -> None:
         self._thread.run(self._outbox.empty())

@@ -40,6 +40,7 @@ class Cluster:
         self.metadata = ClusterMetadata()
         self._connections: dict[tuple[int, str], Connection] = {}
         self.fresh: dict[str, TopicMetadata] = {}  # the usable ones, while nothing has said that they changed
+        self.coordinators: dict[tuple[int, str], int] = {}  # brokers by kind and key, see coordinators.py
         self._wanted: set[str] = set()
         self._is_stale = True
         self._time: Callable[[], float] = lambda: 0.0
@@ -265,10 +266,11 @@ class Cluster:
 
     def forget(self, topics: Iterable[str]) -> None:
         """These topics are no longer of interest, or are known to be gone."""
-        for topic in topics:
+        gone = frozenset(topics)
+        for topic in sorted(gone):
             self._wanted.discard(topic)
-            self.fresh.pop(topic, None)
             self.metadata = self.metadata.without(topic)
+        self.fresh = {name: entry for name, entry in self.fresh.items() if name not in gone}
 
 
 def _end(connection: Connection) -> tuple[str, int]:

@@ -7,41 +7,42 @@ does that. The producer calls both; the rules of batches are the accumulator's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import repeat
 from typing import Final
 
 from barnabas.client.accumulator import Accumulator, PartitionQueue
-from barnabas.client.batch import (
-    HEADER_OVERHEAD_BYTES,
-    RECORD_OVERHEAD_BYTES,
-    Batch,
-    Delivery,
-    Entry,
-    Headers,
-    RecordMetadata,
-)
+from barnabas.client.batch import Appended, Batch, Delivery, Headers, RecordMetadata, size_of
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import RecordTooLarge, TimedOut
+from barnabas.client.errors import CannotEncode, RecordTooLarge, TimedOut
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.partitioner import Partitioner, Sticky
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
-from barnabas.wire.batch import HEADER_BYTES
 
 _new_tuple: Final = tuple.__new__
 
 
 class _Run:
-    """Keyless records of a topic on their way to one partition, until it got a batch's worth."""
+    """Keyless records of a topic on their way into one batch; ``left_bytes`` is what its partition gets before another.
 
-    __slots__ = ("left_bytes", "queue", "topic")
+    Never changed, so that whoever has one in hand, in any thread, has a batch and the way into that very batch.
+    """
 
-    def __init__(self, topic: TopicMetadata, queue: PartitionQueue, left_bytes: int) -> None:
-        self.topic = topic
+    __slots__ = ("batch", "extend", "fresh", "left_bytes", "promise", "queue")
+
+    def __init__(
+        self, fresh: Mapping[str, TopicMetadata], queue: PartitionQueue, batch: Batch, left_bytes: int
+    ) -> None:
+        assert isinstance(batch.records, Appended)
+        self.fresh = fresh  # as long as this is what is known of the cluster, the partition is a good choice
         self.queue = queue
+        self.batch = batch
         self.left_bytes = left_bytes
+        self.promise = batch.records.builder.promise
+        self.extend = batch.records.builder.extend
 
 
 class Intake:
@@ -52,8 +53,8 @@ class Intake:
         self._settings = settings
         self._accumulator = accumulator
         self._partitioner = partitioner
-        self._batch_bytes = settings.batch_size
-        self._sticky = Sticky(cluster.world.entropy, batch_bytes=max(1, settings.batch_size))
+        self._batch_bytes = max(1, settings.batch_size)
+        self._sticky = Sticky(cluster.world.entropy, batch_bytes=self._batch_bytes)
         self._record_bytes_max = min(settings.max_request_size, settings.buffer_memory)
         self._wall_ms = cluster.world.clock.wall_ms
         self._runs: dict[str, _Run] = {}
@@ -71,83 +72,88 @@ class Intake:
         found = self._cluster.fresh.get(topic)
         if found is None:
             return None
-        size_bytes = RECORD_OVERHEAD_BYTES
-        if key is not None:
-            size_bytes += len(key)
-        if value is not None:
-            size_bytes += len(value)
-        if headers:
-            for name, content in headers:
-                size_bytes += HEADER_OVERHEAD_BYTES + 4 * len(name) + (len(content) if content else 0)
-        if size_bytes > self._record_bytes_max:
-            raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
-        accumulator = self._accumulator
-        if accumulator.used_bytes + size_bytes > accumulator.memory_bytes_max and not accumulator.has_room(size_bytes):
-            return None
-        if partition is None and key is None:
-            run = self._runs.get(topic)
-            if run is None or run.left_bytes <= 0 or run.topic is not found:
-                run = self._next_run(found)
-            run.left_bytes -= size_bytes
-            queue = run.queue
-        else:
-            place = self.place(found, key, partition)
-            queue = accumulator.queue(_new_tuple(TopicPartition, (topic, place)))
         if timestamp_ms is None:
             timestamp_ms = self._wall_ms()
-        accumulator.used_bytes += size_bytes
-        waiting = queue.waiting
-        if waiting:
-            batch = waiting[-1]
-            records = batch.records
-            if (
-                not batch.attempts
-                and type(records) is list
-                and HEADER_BYTES + batch.records_bytes + size_bytes <= self._batch_bytes
-            ):
-                records.append((timestamp_ms, key, value, headers))
-                batch.records_bytes += size_bytes
-                return _new_tuple(Delivery, (batch, len(records) - 1))
-        batch = accumulator.open(queue, now=asyncio.get_running_loop().time())
+        queue, delivery = None, None
+        if key is not None or partition is not None:
+            queue = self._accumulator.queue(_new_tuple(TopicPartition, (topic, self.place(found, key, partition))))
+        try:
+            if queue is None:
+                run = self._runs.get(topic)
+                if run is not None and run.fresh is self._cluster.fresh:
+                    delivery = run.promise(Delivery, run.batch, timestamp_ms, None, value, headers)
+            elif queue.waiting:
+                delivery = queue.waiting[-1].promise(timestamp_ms, key, value, headers)
+            return delivery or self._opening(found, queue, (timestamp_ms, key, value, headers))
+        except (TypeError, ValueError) as error:
+            raise CannotEncode(f"the record cannot be encoded: {error}") from error
+
+    def quickest(self, topic: str, value: bytes | None) -> Delivery | None:
+        """A keyless record into a batch that is open; None if there is none. Opens nothing, asks nobody.
+
+        Where the codec is compiled and the value is bytes, another thread than the loop's may call this too: the
+        record is appended in one step.
+        """
+        run = self._runs.get(topic)
+        if run is None or run.fresh is not self._cluster.fresh:
+            return None
+        try:
+            return run.promise(Delivery, run.batch, self._wall_ms(), None, value, ())  # type: ignore[no-any-return]
+        except (TypeError, ValueError) as error:
+            raise CannotEncode(f"the record cannot be encoded: {error}") from error
+
+    def run_length(self, topic: str) -> int:
+        """How many records the batch has that keyless ones went to last."""
+        run = self._runs.get(topic)
+        return 0 if run is None else len(run.batch.records)
+
+    def _opening(
+        self,
+        topic: TopicMetadata,
+        queue: PartitionQueue | None,
+        record: tuple[int, bytes | None, bytes | None, Headers],
+    ) -> Delivery | None:
+        """A record that needs a new batch, of its partition's queue or of any."""
+        size_bytes = size_of(*record[1:])
+        if size_bytes > self._record_bytes_max:
+            raise RecordTooLarge(f"a record of {size_bytes} bytes is above max.request.size or buffer.memory")
+        if not self._accumulator.has_room(size_bytes):
+            return None
+        batch = self._next_run(topic, size_bytes).batch if queue is None else self._open(queue, size_bytes)
+        try:
+            return batch.promise(*record)
+        except (TypeError, ValueError):
+            self._accumulator.withdraw(batch)
+            raise
+
+    def _open(self, queue: PartitionQueue, size_bytes: int) -> Batch:
         self.has_news = True
-        return batch.append((timestamp_ms, key, value, headers), size_bytes)
+        return self._accumulator.open(queue, size_bytes, now=asyncio.get_running_loop().time())
+
+    def _next_run(self, topic: TopicMetadata, size_bytes: int) -> _Run:
+        """The partition of the last run until it got a batch's worth, then another one (KIP-794)."""
+        run = self._runs.get(topic.name)
+        fresh, left_bytes = self._cluster.fresh, 0
+        if run is not None and run.fresh is fresh:
+            left_bytes = run.left_bytes - run.batch.size_bytes - size_bytes
+        if run is not None and left_bytes > 0:
+            queue = run.queue
+        else:
+            partitions = topic.led_partitions or range(len(topic.partitions))
+            chosen = self._sticky.choose(topic.name, partitions, size_bytes=self._batch_bytes)
+            queue, left_bytes = self._accumulator.queue(TopicPartition(topic.name, chosen)), self._batch_bytes
+        run = self._runs[topic.name] = _Run(fresh, queue, self._open(queue, size_bytes), left_bytes)
+        return run
 
     def quick_run(
-        self, topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], index: int
+        self, topic: str, pairs: list[tuple[bytes | None, bytes | None]], index: int
     ) -> tuple[Batch, int, int] | None:
         """As many keyless records from ``index`` on as one batch takes: the batch, where in it they are, how many."""
-        found = self._cluster.fresh.get(topic)
-        if found is None:
-            return None
         run = self._runs.get(topic)
-        if run is None or run.left_bytes <= 0 or run.topic is not found:
-            run = self._next_run(found)
-        waiting = run.queue.waiting
-        batch = waiting[-1] if waiting and waiting[-1].is_open else None
-        filled = HEADER_BYTES + (batch.records_bytes if batch is not None else 0)
-        room = min(self._batch_bytes - filled, self._accumulator.room_bytes)
-        now_ms = self._wall_ms()
-        entries: list[Entry] = []
-        total = 0
-        for position in range(index, len(pairs)):
-            key, value = pairs[position]
-            size_bytes = RECORD_OVERHEAD_BYTES if value is None else RECORD_OVERHEAD_BYTES + len(value)
-            if key is not None or total + size_bytes > room:
-                break
-            total += size_bytes
-            entries.append((now_ms, None, value, ()))
-        if not entries:
+        if run is None or run.fresh is not self._cluster.fresh:
             return None
-        if batch is None:
-            batch = self._accumulator.open(run.queue, now=asyncio.get_running_loop().time())
-            self.has_news = True
-        run.left_bytes -= total
-        self._accumulator.used_bytes += total
-        assert isinstance(batch.records, list)
-        first = len(batch.records)
-        batch.records += entries
-        batch.records_bytes += total
-        return batch, first, len(entries)
+        first, count = run.extend(pairs, index, self._wall_ms())
+        return (run.batch, first, count) if count else None
 
     def place(self, topic: TopicMetadata, key: bytes | None, partition: int | None) -> int:
         """The partition that was named, or that of the key."""
@@ -171,13 +177,6 @@ class Intake:
             topic.name, topic.led_partitions or range(len(topic.partitions)), size_bytes=size_bytes
         )
 
-    def _next_run(self, topic: TopicMetadata) -> _Run:
-        partitions = topic.led_partitions or range(len(topic.partitions))
-        chosen = self._sticky.choose(topic.name, partitions, size_bytes=max(1, self._batch_bytes))
-        queue = self._accumulator.queue(TopicPartition(topic.name, chosen))
-        run = self._runs[topic.name] = _Run(topic, queue, self._batch_bytes)
-        return run
-
     async def wait(self, topic: str, size_bytes: int, changed: Callable[[], Awaitable[None]]) -> TopicMetadata:
         """Until the topic is known and there is room, or max.block.ms is over."""
         limit_ms = self._settings.max_block_ms
@@ -187,18 +186,22 @@ class Intake:
                     found = await self._cluster.topic(topic, auto_create=True, timeout_ms=limit_ms)
                     if self._accumulator.has_room(size_bytes):
                         return found
-                    await changed()
+                    self._accumulator.flushes += 1  # nobody lingers while others wait for room
+                    try:
+                        await changed()
+                    finally:
+                        self._accumulator.flushes -= 1
         except TimeoutError:
             raise TimedOut(f"no room for another record of {topic} within max.block.ms={limit_ms}") from None
 
 
 def metadata_of(batch: Batch, first: int, count: int) -> list[RecordMetadata]:
     """Of so many records of a batch that is settled: where they went, in their order."""
-    if batch.is_split or batch.error is not None or batch.base_offset < 0 or not isinstance(batch.records, list):
+    if batch.is_split or batch.error is not None or batch.base_offset < 0:
         return [Delivery(batch, index).metadata for index in range(first, first + count)]
     topic, partition = batch.partition
-    base, appended_ms = batch.base_offset, batch.log_append_time_ms
-    return [
-        _new_tuple(RecordMetadata, (topic, partition, base + index, entry[0] if appended_ms < 0 else appended_ms))
-        for index, entry in enumerate(batch.records[first : first + count], first)
-    ]
+    offsets = range(batch.base_offset + first, batch.base_offset + first + count)
+    appended_ms = batch.log_append_time_ms
+    times = repeat(appended_ms) if appended_ms >= 0 else batch.records.timestamps_ms(first, count)
+    rows = zip(repeat(topic), repeat(partition), offsets, times, strict=False)
+    return list(map(_new_tuple, repeat(RecordMetadata), rows))

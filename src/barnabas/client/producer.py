@@ -113,11 +113,11 @@ class Producer(Generic[K, V]):
     ) -> Delivery:
         """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
         intake = self.intake
-        delivery = None
-        if self.is_plain and not headers:  # the way of most records
-            delivery = intake.quick(topic, key, value, (), partition, timestamp_ms)  # type: ignore[arg-type]
-        if delivery is None:
-            delivery = await self._send_slowly(topic, value, key, headers, partition, timestamp_ms)
+        if self.is_plain and key is None and partition is None and not headers and timestamp_ms is None:
+            delivery = intake.quickest(topic, value)  # type: ignore[arg-type]  # the way of most records
+            if delivery is not None:
+                return delivery
+        delivery = await self._send_slowly(topic, value, key, headers, partition, timestamp_ms)
         if intake.has_news:
             await self.tell_sender(topic)
         return delivery

@@ -59,6 +59,7 @@ class Sender:
 
     async def wait_for_change(self) -> None:
         """Until some batch was settled: there may be room now."""
+        self.wake()  # what lingers may leave
         self._room.clear()
         await self._room.wait()
 
