@@ -34,7 +34,8 @@ def at_home(
     """A handler that does this broker's own part and lets ``handle`` do the rest."""
 
     async def handle_at_home(request: Request, message: Any) -> Message:
-        mine, rest = [], []
+        mine: list[tuple[Any, ApiError | None]] = []
+        rest = []
         for resource in message.resources:
             try:
                 is_done = _see_to(request.broker, message, resource)

@@ -1,4 +1,4 @@
-"""``barnabas cluster``: info, health, quorum: what the cluster is made of, and whether it is well.
+"""``barnabas cluster``: info, health, quorum, and what is in ``cluster_details``: what the cluster is made of.
 
 ``health`` is made for scripts: its exit code is 0 only if every partition has a leader and all its replicas in sync;
 each finding comes with what to do about it.
@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.cli import cluster_details as details
 from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
 from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value
@@ -213,4 +214,7 @@ VERBS = {
     "info": Verb(nothing_more, _info, "show the brokers and what they carry"),
     "health": Verb(nothing_more, _health, "say what is wrong; the exit code is 0 if nothing is"),
     "quorum": Verb(nothing_more, _quorum, "show the controllers and how far each has got"),
+    "metadata": Verb(details.configure_metadata, details.metadata, "show leaders and replicas of every partition"),
+    "logdirs": Verb(details.configure_logdirs, details.logdirs, "show what lies in which directory of which broker"),
+    "quotas": Verb(details.configure_quotas, details.quotas, "show and set how much users and clients may do"),
 }

@@ -20,6 +20,7 @@ from typing import Final
 from barnabas.broker.local_cluster import BROKERS_MAX, CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.cli.config_file import properties
 from barnabas.cli.failure import Failure
+from barnabas.cli.profiles import remember
 from barnabas.cli.running import supervised
 from barnabas.cli.up import assignments
 from barnabas.world.real import free_ports
@@ -40,6 +41,7 @@ def up_cluster(
     ephemeral: bool,
     overrides: Iterable[str],
     restart: bool,
+    profile: str | None = None,
 ) -> int:
     if not 1 <= brokers <= BROKERS_MAX:
         raise Failure(f"--brokers takes 1 to {BROKERS_MAX}, not {brokers}")
@@ -49,7 +51,8 @@ def up_cluster(
         address = host or "127.0.0.1"
         configs = _configs(home, brokers=brokers, host=address, port=port, overrides=assignments(overrides))
         with supervised(home):
-            return asyncio.run(_Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral).run())
+            cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile)
+            return asyncio.run(cluster.run())
     finally:
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -84,8 +87,11 @@ def _addresses(host: str, port: int | None, brokers: int) -> list[Address]:
 
 
 class _Cluster:
-    def __init__(self, home: Path, configs: list[Path], *, restarts: bool, is_ephemeral: bool) -> None:
+    def __init__(
+        self, home: Path, configs: list[Path], *, restarts: bool, is_ephemeral: bool, profile: str | None
+    ) -> None:
         self._home = home
+        self._profile = profile
         self._configs = configs
         self._restarts = restarts
         self._is_ephemeral = is_ephemeral
@@ -192,6 +198,8 @@ class _Cluster:
 
     def _announce(self) -> None:
         servers = ",".join(self._addresses[number] for number in sorted(self._addresses))
+        if self._profile is not None:
+            remember(self._profile, servers)
         if not sys.stdout.isatty():
             print(f"READY {servers}", flush=True)
             return

@@ -1,4 +1,4 @@
-"""``barnabas config``: get, set, delete, diff, export, import: the settings of topics, brokers and groups.
+"""``barnabas config``: get, set, edit, delete, diff, export, import: the settings of topics, brokers and groups.
 
 What is set here is kept by the cluster and in force at once, where a setting may change while running. What is in a
 broker's own file is shown, but only its owner can change that.
@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.connection import attend, pairs
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import NOBODY, is_table, print_table, print_value
-from barnabas.cli.verbs import Outcome, Verb, admin_of, complain, configure_verbs, outcomes_of, report, run_verb
+from barnabas.cli.output import NOBODY, is_table, print_rows, print_table, print_value
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    add_yes,
+    admin_of,
+    complain,
+    configure_verbs,
+    confirm,
+    outcomes_of,
+    report,
+    run_verb,
+)
 from barnabas.model.errors import ApiError
 
 if TYPE_CHECKING:
@@ -161,16 +172,52 @@ def _alter(arguments: Namespace, changes: list[Change]) -> None:
     before, error, after = attend(work())
     complain([Outcome(None, error)])
     rows = [(change.name, *(_shown(entries.get(change.name)) for entries in (before, after))) for change in changes]
-    if is_table(arguments):
-        print_table(("SETTING", "BEFORE", "AFTER"), rows, arguments=arguments)
-        if arguments.dry_run:
-            print("\nThis was a dry run: it would work, and nothing has changed.")
-    else:
-        print_value(arguments, [dict(zip(("name", "before", "after"), row, strict=True)) for row in rows])
+    print_rows(arguments, ("SETTING", "BEFORE", "AFTER"), rows, names=("name", "before", "after"))
+    if arguments.dry_run and is_table(arguments):
+        print("\nThis was a dry run: it would work, and nothing has changed.")
 
 
 def _shown(entry: ConfigEntry | None) -> str:
     return NOBODY if entry is None else _value(entry)
+
+
+# --- edit -------------------------------------------------------------------------------------------------------------
+
+
+def _configure_edit(parser: ArgumentParser) -> None:
+    _add_resource(parser)
+    _add_dry_run(parser)
+    add_yes(parser)
+
+
+def _edit(arguments: Namespace) -> None:
+    """In $EDITOR; the cluster says whether it would work, the user whether that was meant."""
+    from barnabas.cli.config_edit import changes_of, own_settings, text_of
+    from barnabas.cli.editor import edited
+
+    resource = _resource(arguments.kind, arguments.name)
+
+    async def look() -> dict[str, ConfigEntry]:
+        async with admin_of(arguments) as admin:
+            return await _entries(admin, resource)
+
+    async def alter(changes: list[Change], *, validate_only: bool) -> ApiError | None:
+        async with admin_of(arguments) as admin:
+            return (await admin.alter_configs({resource: changes}, validate_only=validate_only))[resource]
+
+    entries = attend(look())
+    before = own_settings(entries, resource)
+    changes = changes_of(before, edited(text_of(entries, resource), name=f"{arguments.kind}.properties"))
+    if not changes:
+        print("nothing was changed")
+        return
+    complain([Outcome(None, attend(alter(changes, validate_only=True)))])
+    rows = [(each.name, before.get(each.name, NOBODY), each.value or NOBODY) for each in changes]
+    print_rows(arguments, ("SETTING", "BEFORE", "AFTER"), rows, names=("name", "before", "after"))
+    if arguments.dry_run:
+        return
+    confirm("Change it so?", arguments)
+    complain([Outcome(None, attend(alter(changes, validate_only=False)))])
 
 
 # --- diff -------------------------------------------------------------------------------------------------------------
@@ -194,11 +241,8 @@ def _diff(arguments: Namespace) -> None:
         for name in sorted({*one, *other})
         if _shown(one.get(name)) != _shown(other.get(name))
     ]
-    if is_table(arguments):
-        print_table(("SETTING", arguments.name, arguments.other), rows, arguments=arguments)
-    else:
-        names = ("name", arguments.name, arguments.other)
-        print_value(arguments, [dict(zip(names, row, strict=True)) for row in rows])
+    columns = ("SETTING", arguments.name, arguments.other)
+    print_rows(arguments, columns, rows, names=("name", *columns[1:]))
 
 
 # --- export, import ---------------------------------------------------------------------------------------------------
@@ -269,6 +313,7 @@ def _read_export(path: str) -> dict[str, dict[str, str]]:
 VERBS: Final = {
     "get": Verb(_configure_get, _get, "show the settings of a topic, a broker or a group, and where they come from"),
     "set": Verb(_configure_set, _set, "change settings; what is not named stays as it is"),
+    "edit": Verb(_configure_edit, _edit, "open what is set in $EDITOR, show the difference and change it"),
     "delete": Verb(_configure_delete, _delete, "let settings go back to their default"),
     "diff": Verb(_configure_diff, _diff, "show in which settings two of a kind differ"),
     "export": Verb(_configure_export, _export, "print what topics set themselves, as JSON"),

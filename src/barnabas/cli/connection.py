@@ -10,7 +10,7 @@ import gc
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.cli.failure import Failure
 from barnabas.client.errors import ClusterUnreachable
@@ -19,11 +19,15 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.settings import InvalidSetting
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 T = TypeVar("T")
 S = TypeVar("S", bound=Settings)
 
 SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 CLIENT_VARIABLE: Final = "BARNABAS_CLIENT_CONFIG"
+PROFILE_VARIABLE: Final = "BARNABAS_PROFILE"
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 
 _HINTS: Final = {
@@ -41,8 +45,14 @@ def add_connection(parser: ArgumentParser) -> None:
         "--bootstrap-server",
         dest="servers",
         metavar="HOST:PORT,...",
-        default=os.environ.get(SERVERS_VARIABLE) or DEFAULT_SERVERS,
-        help=f"where to reach the cluster; ${SERVERS_VARIABLE}, else {DEFAULT_SERVERS}",
+        default=os.environ.get(SERVERS_VARIABLE),
+        help=f"where to reach the cluster; ${SERVERS_VARIABLE}, else as the profile says, else {DEFAULT_SERVERS}",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="NAME",
+        default=os.environ.get(PROFILE_VARIABLE),
+        help=f"settings kept by `barnabas profile`; ${PROFILE_VARIABLE}, else the one in use",
     )
     parser.add_argument(
         "--client-config",
@@ -61,17 +71,29 @@ def add_connection(parser: ArgumentParser) -> None:
     )
 
 
-def _of_file(arguments: Namespace) -> dict[str, str]:
-    """Client settings from the file that was named, here or in the environment."""
-    path = getattr(arguments, "client_config", None)
-    if path is None:
-        return {}
+def _of_files(arguments: Namespace) -> dict[str, str]:
+    """Client settings from the profile, and from the file that was named, here or in the environment; that one wins."""
     from pathlib import Path
 
+    from barnabas.cli.profiles import path_of, profile_in_use
+
+    named: str | None = getattr(arguments, "client_config", None)
+    profile = getattr(arguments, "profile", None) or profile_in_use()
+    if named is None and profile is None:
+        return {}
+    if profile is not None and not path_of(profile).exists():
+        raise Failure(f"there is no profile {profile!r}; `barnabas profile list` shows what there is")
+    found: dict[str, str] = {}
+    for path in (*(() if profile is None else (path_of(profile),)), *(() if named is None else (Path(named),))):
+        found |= _read(path)
+    return found
+
+
+def _read(path: Path) -> dict[str, str]:
     from barnabas.cli.config_file import read_config
 
     try:
-        return read_config(Path(path))
+        return read_config(path)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from error
     except InvalidSetting as error:
@@ -80,8 +102,10 @@ def _of_file(arguments: Namespace) -> dict[str, str]:
 
 def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:
     """Typed settings from what was typed."""
-    values: dict[str, Any] = {"bootstrap.servers": arguments.servers, "client.id": "barnabas-cli"}
-    values |= _of_file(arguments)
+    values: dict[str, Any] = {"bootstrap.servers": DEFAULT_SERVERS, "client.id": "barnabas-cli"}
+    values |= _of_files(arguments)
+    if arguments.servers is not None:
+        values["bootstrap.servers"] = arguments.servers
     values |= {name.replace("_", "."): value for name, value in more.items()}
     values |= {name.replace("_", "."): value for name, value in pairs(arguments.properties).items()}
     try:

@@ -43,7 +43,11 @@ def configure(parser: ArgumentParser) -> None:
     add("-r", "--regex", action="store_true", help="topics are regular expressions")
     add("-f", "--format", default="text", metavar="FORMAT", help=f"text, json, pretty, meta, or a {record_format.HELP}")
     add("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+    add("--pretty", dest="format", action="store_const", const="pretty", help="the same as --format pretty")
+    add("--meta-only", dest="format", action="store_const", const="meta", help="the same as --format meta")
     add("--kcat", action="store_true", help="the format is written as kcat has it: %%s %%S %%k %%K %%T and so on")
+    add("--print-control", action="store_true", help="show the markers that end transactions too")
+    add("--rack", metavar="NAME", help="where we are: replicas in the same rack are read if there are any")
     add("--read-committed", action="store_true", help="leave out records of open and aborted transactions")
     record_filter.add_filters(parser)
     add_connection(parser)
@@ -65,8 +69,12 @@ def run(arguments: Namespace) -> None:
         arguments,
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
         auto_offset_reset=_reset(arguments, window),
+        **({} if arguments.rack is None else {"client_rack": arguments.rack}),
         **({} if arguments.group is None else {"group_id": arguments.group, "enable_auto_commit": False}),
     )
+    arguments.by_batches = arguments.print_control or record_format.needs_batches(text)
+    if arguments.by_batches and arguments.group is not None:
+        raise Failure("--group reads records, not batches: leave out --print-control, %e, %x, %y, %[, %| and %]")
     printer = _Printer(arguments.num, record_format.compile_output(text), record_filter.compile_filter(arguments))
     try:
         attend(_consume(arguments, settings, window, printer), is_long=True)
@@ -100,7 +108,7 @@ class _Printer:
     def is_done(self) -> bool:
         return self._count_max is not None and self.shown >= self._count_max
 
-    def print(self, records: Iterable[ConsumerRecord]) -> int:
+    def print(self, records: Iterable[ConsumerRecord] | Iterable[Line]) -> int:
         """How many were read; those behind the last that was wanted are not."""
         out: list[bytes] = []
         count = 0
@@ -108,7 +116,8 @@ class _Printer:
             if self.is_done:
                 break
             count += 1
-            line = Line(*record, self.shown + 1)
+            number = self.shown + 1
+            line = record._replace(number=number) if isinstance(record, Line) else Line(*record, number)
             if self._holds is None or self._holds(line):
                 out.append(self._show(line))
                 self.shown += 1
@@ -126,6 +135,9 @@ async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Win
             await _consume_as_member(consumer, arguments, printer)
             return
         places = await _places(consumer, arguments)
+        if arguments.by_batches:
+            await _consume_batches(consumer, arguments, window, places, printer)
+            return
         ends = None
         if window.end is not None:
             wanted = dict.fromkeys(places, window.end)
@@ -136,6 +148,33 @@ async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Win
             if not records:
                 return
             printer.print(records)
+
+
+async def _consume_batches(
+    consumer: Consumer, arguments: Namespace, window: Window, places: list[TopicPartition], printer: _Printer
+) -> None:
+    from barnabas.cli.batch_reader import BatchReader
+    from barnabas.cli.consume_batches import print_batches
+
+    level = "read_committed" if arguments.read_committed else "read_uncommitted"
+    starts = await resolve(consumer.cluster, dict.fromkeys(places, window.start), isolation_level=level)
+    ends = None
+    if window.end is not None:
+        ends = await resolve(consumer.cluster, dict.fromkeys(places, window.end), isolation_level=level)
+    reader = BatchReader(
+        consumer.cluster,
+        starts,
+        ends=ends,
+        until_end=arguments.exit,
+        isolation_level=level,
+        with_control=arguments.print_control,
+    )
+
+    def print_lines(lines: list[Line]) -> bool:
+        printer.print(lines)
+        return printer.is_done
+
+    await print_batches(reader, starts, ends, print_lines)
 
 
 async def _consume_as_member(consumer: Consumer, arguments: Namespace, printer: _Printer) -> None:

@@ -24,7 +24,7 @@ def detach_up(arguments: Namespace) -> int:
         raise Failure("--detach and --ephemeral do not go together: nobody would know where its log is")
     data_dir = (arguments.data_dir or Path(DATA_DIRECTORY)).absolute()
     words = ["--data-dir", str(data_dir)]
-    for name in ("port", "host", "config", "brokers"):
+    for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
     if getattr(arguments, "restart", False):

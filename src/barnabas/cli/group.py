@@ -1,4 +1,4 @@
-"""``barnabas group``: list, describe, seek, offset-delete, delete.
+"""``barnabas group``: list, describe, peek, seek, offset-delete, delete.
 
 ``describe`` shows how far each partition is behind, in records and in time; ``seek`` shows what it would do and does it
 with ``--execute``, see ``group_seek.py``. What is behind what is computed in ``client/lag.py``.
@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas.cli import group_seek
+from barnabas.cli import group_peek, group_seek
 from barnabas.cli.connection import attend
 from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value
 from barnabas.cli.verbs import (
@@ -119,6 +119,8 @@ async def _lags(admin: Admin, group_id: str) -> dict[TopicPartition, Lag]:
 
 def _configure_describe(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="GROUP")
+    parser.add_argument("--lag-only", action="store_true", help="only partitions that are behind")
+    parser.add_argument("--by-topic", action="store_true", help="a line for each topic, not for each partition")
     _add_watch(parser)
 
 
@@ -145,13 +147,13 @@ def _describe(arguments: Namespace) -> None:
             for index, each in enumerate(described):
                 if index:
                     print()
-                _print_description(each)
+                _print_description(each, arguments)
         complain(Outcome(name, each) for name, each in found.items() if isinstance(each, ApiError))
 
     _watched(arguments, look, show)
 
 
-def _print_description(described: Described) -> None:
+def _print_description(described: Described, arguments: Namespace) -> None:
     group, lags = described
     print_facts(
         {
@@ -164,7 +166,12 @@ def _print_description(described: Described) -> None:
             "lag": sum(lag.records for lag in lags.values()),
         }
     )
-    rows = _rows(described)
+    chosen = {place: lag for place, lag in lags.items() if lag.records or not arguments.lag_only}
+    if arguments.by_topic:
+        print()
+        _print_topics(chosen)
+        return
+    rows = _rows(group, chosen, with_idle=not arguments.lag_only)
     if rows:
         print()
         columns = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND", "MEMBER", "HOST")
@@ -174,12 +181,20 @@ def _print_description(described: Described) -> None:
         print(f"\nwithout partitions: {', '.join(member.member_id for member in idle)}")
 
 
-def _rows(described: Described) -> list[tuple[object, ...]]:
-    """A row for each partition that is committed or assigned."""
-    group, lags = described
+def _print_topics(lags: dict[TopicPartition, Lag]) -> None:
+    rows = []
+    for topic in sorted({place.topic for place in lags}):
+        own = [lag for place, lag in lags.items() if place.topic == topic]
+        behind = max((lag.behind_ms for lag in own if lag.behind_ms is not None), default=None)
+        rows.append((topic, len(own), sum(lag.records for lag in own), duration(behind)))
+    print_table(("TOPIC", "PARTITIONS", "LAG", "BEHIND"), rows, right=("PARTITIONS", "LAG", "BEHIND"))
+
+
+def _rows(group: GroupDescription, lags: dict[TopicPartition, Lag], *, with_idle: bool) -> list[tuple[object, ...]]:
+    """A row for each partition that is committed or, with ``with_idle``, assigned."""
     owner = {place: member for member in group.members for place in member.partitions}
     rows: list[tuple[object, ...]] = []
-    for place in sorted({*lags, *owner}):
+    for place in sorted({*lags, *owner} if with_idle else lags):
         lag, member = lags.get(place), owner.get(place)
         numbers = (lag.committed, lag.end, lag.records, duration(lag.behind_ms)) if lag is not None else (NOBODY,) * 4
         who = (member.instance_id or member.member_id, member.host) if member is not None else (NOBODY, NOBODY)
@@ -256,6 +271,7 @@ def _seek(arguments: Namespace) -> None:
 VERBS: Final = {
     "list": Verb(_configure_list, _list, "list groups and how far they are behind"),
     "describe": Verb(_configure_describe, _describe, "show members, offsets and lag of groups"),
+    "peek": Verb(group_peek.configure, group_peek.run, "show the records that a group will read next"),
     "seek": Verb(group_seek.configure, _seek, "move what a group has committed; without --execute it only says how"),
     "offset-delete": Verb(_configure_offset_delete, _offset_delete, "forget what a group has committed for topics"),
     "delete": Verb(_configure_delete, _delete, "delete groups without members and all that they committed"),

@@ -1,4 +1,4 @@
-"""``barnabas group seek``: where a group goes on reading: at the start, the end, a time, an offset, another group's.
+"""``barnabas group seek``: where a group goes on reading: start, end, a time, an offset, another group's, a file's.
 
 It begins as a dry run that shows before and after; ``--execute`` commits. Only a group without members can be moved,
 because members would go on from where they are.
@@ -31,6 +31,7 @@ def configure(parser: ArgumentParser) -> None:
         help="start, end, an offset, +N after the start, end-N before the end, @time (2026-01-31T12:00), -10m ago",
     )
     target.add_argument("--to-group", metavar="OTHER", help="where another group is")
+    target.add_argument("--to-file", metavar="FILE", help="as the lines of a file say: topic partition offset")
     parser.add_argument(
         "-t",
         "--topic",
@@ -64,6 +65,8 @@ async def seek(admin: Admin, arguments: Namespace, *, now_ms: int) -> list[Move]
 
 
 async def _wanted(admin: Admin, arguments: Namespace, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    if arguments.to_file is not None:
+        return sorted(read_offsets(arguments.to_file))
     if not arguments.topics:
         if arguments.to_group is None:
             return sorted(committed)
@@ -99,11 +102,33 @@ async def _targets(
         if not others:
             raise Failure(f"{arguments.to_group!r} has committed nothing")
         return {place: others[place].offset for place in wanted if place in others}
-    start = moments.parse_window(arguments.to, now_ms=now_ms).start
-    offsets = await resolve(admin.cluster, dict.fromkeys(wanted, start), isolation_level="read_uncommitted")
+    if arguments.to_file is not None:
+        offsets = read_offsets(arguments.to_file)
+    else:
+        start = moments.parse_window(arguments.to, now_ms=now_ms).start
+        offsets = await resolve(admin.cluster, dict.fromkeys(wanted, start), isolation_level="read_uncommitted")
     first = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
     last = await admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
     return {place: min(max(offset, first[place].offset), last[place].offset) for place, offset in offsets.items()}
+
+
+def read_offsets(path: str) -> dict[TopicPartition, int]:
+    """Lines of topic, partition and offset, with spaces or, as Kafka exports them, commas between them."""
+    found: dict[TopicPartition, int] = {}
+    try:
+        with open(path) as file:
+            for number, line in enumerate(file, start=1):
+                words = line.replace(",", " ").split()
+                if not words or words[0].startswith("#"):
+                    continue
+                try:
+                    topic, index, offset = words
+                    found[TopicPartition(topic, int(index))] = int(offset)
+                except ValueError:
+                    raise Failure(f"{path}, line {number}: say topic, partition and offset") from None
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+    return found
 
 
 async def _check_empty(admin: Admin, group: str, *, is_known: bool) -> None:

@@ -1,4 +1,8 @@
-"""``barnabas leader elect``: give partitions back their preferred leaders or, at the price of records, any leader."""
+"""``barnabas leader``: give partitions back their preferred leaders, another leader or, at the price of records, any.
+
+``transfer`` makes a replica the first of its partition, by a reassignment that moves nothing, and has it elected; so it
+is the preferred leader from then on, too.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +48,50 @@ def _elect(arguments: Namespace) -> None:
         async with admin_of(arguments) as admin:
             return await admin.elect_leaders(partitions, kind="unclean" if arguments.unclean else "preferred")
 
-    answers = attend(work())
-    outcomes = [
-        Outcome(key, None, "leads already" if error else "elected")
+    outcomes = _elected(attend(work()), done="elected")
+    if not outcomes:
+        print("every partition has the leader that it prefers")
+    report(arguments, outcomes)
+
+
+def _configure_transfer(parser: ArgumentParser) -> None:
+    parser.add_argument("partitions", metavar="TOPIC-PARTITION", nargs="+", help="such as orders-0")
+    parser.add_argument("--to", type=int, required=True, metavar="BROKER", help="who is to lead; one of the replicas")
+
+
+def _transfer(arguments: Namespace) -> None:
+    partitions = [_partition(text) for text in arguments.partitions]
+
+    async def work() -> dict[TopicPartition, ApiError | None]:
+        async with admin_of(arguments) as admin:
+            orders = {}
+            for place in partitions:
+                topic = await admin.cluster.topic(place.topic, timeout_ms=0)
+                if place.partition >= len(topic.partitions):
+                    raise Failure(f"{place.topic} has partitions 0 to {len(topic.partitions) - 1}")
+                part = topic.partitions[place.partition]
+                if arguments.to not in part.isr:
+                    raise Failure(f"{place}: broker {arguments.to} is not in sync; those that are: {_ids(part.isr)}")
+                orders[place] = [arguments.to, *(each for each in part.replicas if each != arguments.to)]
+            answers = await admin.alter_reassignments(orders)
+            ready = [place for place, error in answers.items() if error is None]
+            return answers | (await admin.elect_leaders(ready) if ready else {})
+
+    report(arguments, _elected(attend(work()), done=f"led by broker {arguments.to}"))
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _elected(answers: dict[TopicPartition, ApiError | None], *, done: str) -> list[Outcome]:
+    """Who leads already is no failure."""
+    return [
+        Outcome(key, None, done if error is None else "leads already")
         if error is None or error.error is errors.ELECTION_NOT_NEEDED
         else Outcome(key, error)
         for key, error in sorted(answers.items())
     ]
-    if not outcomes:
-        print("every partition has the leader that it prefers")
-    report(arguments, outcomes)
 
 
 def _partition(text: str) -> TopicPartition:
@@ -63,4 +101,7 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-VERBS = {"elect": Verb(_configure_elect, _elect, "elect leaders for partitions")}
+VERBS = {
+    "elect": Verb(_configure_elect, _elect, "elect leaders for partitions"),
+    "transfer": Verb(_configure_transfer, _transfer, "let another replica lead partitions"),
+}

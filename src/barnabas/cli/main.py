@@ -29,6 +29,7 @@ class Command(NamedTuple):
 COMMANDS: Final = {
     "up": Command("start", "start a broker here; an empty data directory becomes a new cluster"),
     "down": Command("down", "stop the brokers of a data directory"),
+    "purge": Command("purge", "stop the brokers of a data directory and delete it"),
     "status": Command("status", "show what runs from a data directory, and where it is reached"),
     "cluster": Command("cluster", "show what the cluster is made of, and whether it is well"),
     "broker": Command("broker", "start one broker of a cluster; list, empty and forget brokers"),
@@ -44,6 +45,9 @@ COMMANDS: Final = {
     "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
     "run": Command("run", "run the pipelines of a file on Spark"),
     "pipeline": Command("pipeline", "list and describe pipelines"),
+    "profile": Command("profile", "name clusters and how to sign in to them, and choose one"),
+    "batch": Command("batch", "run the commands of a file, one a line"),
+    "generate": Command("generate", "print a dashboard for Grafana, and rules and a job for Prometheus"),
     "doctor": Command("doctor", "say what is wrong, how that shows and what mends it"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
     "completion": Command("completion", "let the shell complete commands, options and names"),
@@ -54,7 +58,7 @@ _HEAD: Final = """\
 Usage: barnabas COMMAND [OPTIONS]
 
 A distributed, replicated commit log that speaks Kafka's protocol. Start a broker with `barnabas up`; commands
-find it at 127.0.0.1:9092, or where --bootstrap-server or BARNABAS_BOOTSTRAP_SERVERS says.
+find it at 127.0.0.1:9092, or where --bootstrap-server, BARNABAS_BOOTSTRAP_SERVERS or a profile says.
 
 Commands:
 """

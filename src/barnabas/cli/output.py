@@ -11,7 +11,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-FORMS: Final = ("table", "json", "yaml")
+TABLES: Final = ("table", "wide")
+FORMS: Final = (*TABLES, "json", "yaml")
 NOBODY: Final = "-"  # a cell with nothing to say
 
 
@@ -24,7 +25,7 @@ def add_output(parser: ArgumentParser) -> None:
 
 
 def is_table(arguments: Namespace) -> bool:
-    return bool(arguments.output == "table")
+    return arguments.output in TABLES
 
 
 def print_value(arguments: Namespace, value: Any) -> None:
@@ -38,6 +39,22 @@ def print_value(arguments: Namespace, value: Any) -> None:
         print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False, default=str))
 
 
+def print_rows(
+    arguments: Namespace,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    names: Sequence[str] | None = None,
+) -> None:
+    """A table, or an object to each row; the names in there are those of the columns unless others are given."""
+    if is_table(arguments):
+        print_table(columns, rows, right=right, arguments=arguments)
+        return
+    keys = names or [column.lower().replace(" ", "_").replace("-", "_") for column in columns]
+    print_value(arguments, [dict(zip(keys, row, strict=True)) for row in rows])
+
+
 def print_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -45,10 +62,10 @@ def print_table(
     right: Sequence[str] = (),
     arguments: Namespace | None = None,
 ) -> None:
-    """On a terminal it fits the width, with long cells folded. Into a pipe it is as wide as it must be."""
+    """On a terminal it fits the width, with long cells folded. Into a pipe, or asked to, it is as wide as need be."""
     has_headers = arguments is None or not arguments.no_headers
     texts = [[str(cell) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() or getattr(arguments, "output", None) == "wide":
         _print_aligned(columns, texts, right, has_headers=has_headers)
         return
     from rich.console import Console

@@ -21,6 +21,7 @@ from barnabas.cli.connection import add_connection, attend, settings_of
 from barnabas.cli.failure import Failure
 from barnabas.cli.progress import Progress
 from barnabas.cli.record_format import Line
+from barnabas.cli.record_frames import FrameReader, Part, has_lengths
 from barnabas.cli.record_input import Input
 from barnabas.client.batch import Delivery
 from barnabas.client.producer import Producer
@@ -35,7 +36,7 @@ SILENT: Final = ("count", "none")
 
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("topic", metavar="TOPIC")
+    add("topic", metavar="TOPIC", nargs="?", help="may be left out where the format has %%t")
     add(
         "-v", "--value", dest="values", action="append", metavar="TEXT", help="instead of input: one record; repeatable"
     )
@@ -47,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     add("-z", "--compression", choices=codecs, default="none", help="how batches are compressed")
     add("--acks", choices=("0", "1", "-1", "all"), default="all", help="who must have a record before it counts")
     add("-Z", "--tombstone", action="store_true", help="an empty value means null: delete the key")
-    add("-f", "--format", default="%v", metavar="FORMAT", help=record_input.HELP)
+    add("-f", "--format", "--input-format", default="%v", metavar="FORMAT", help=record_input.HELP)
     add("--rate", type=float, metavar="N", help="no more than so many records a second")
     add("--txn", metavar="ID", help="all of it in one transaction, under this transactional id")
     add(
@@ -61,7 +62,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    read = record_input.compile_input(arguments.format)
+    if arguments.topic is None and "%t" not in arguments.format.replace("%%", ""):
+        raise Failure("name a topic")
+    read = None if has_lengths(arguments.format) else record_input.compile_input(arguments.format)
     show = None if arguments.output in SILENT else record_format.compile_output(arguments.output)
     headers = tuple(_header(text) for text in arguments.header)
     acks = 1 if arguments.acks == "1" else 0 if arguments.acks == "0" else -1
@@ -85,7 +88,7 @@ class _Run:
     def __init__(
         self,
         arguments: Namespace,
-        read: Callable[[bytes], Input | None],
+        read: Callable[[bytes], Input | None] | None,
         show: Callable[[Line], bytes] | None,
         headers: tuple[tuple[str, bytes | None], ...],
     ) -> None:
@@ -114,15 +117,13 @@ class _Run:
     async def _send_all(self, producer: Producer) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        async for line in _all_lines(self._arguments):
-            record = self._read(line)
-            if record is None:
-                continue  # the line only says how others are read
+        async for record in self._records():
             if self._arguments.rate is not None:
                 await asyncio.sleep(started + self._count / self._arguments.rate - loop.time())
             record = self._completed(record)
+            topic = record.topic or self._arguments.topic
             delivery = await producer.send_soon(
-                self._arguments.topic,
+                topic,
                 record.value,
                 key=record.key,
                 headers=record.headers,
@@ -134,6 +135,16 @@ class _Run:
             if self._show is not None:
                 self._unprinted.append((delivery, record))
                 await self._print_done(wait=len(self._unprinted) >= UNPRINTED_MAX)
+
+    async def _records(self) -> AsyncIterator[Input]:
+        if self._read is None:
+            async for record in _all_frames(self._arguments):
+                yield record
+            return
+        async for line in _all_lines(self._arguments):
+            found = self._read(line)
+            if found is not None:  # a line may only say how others are read
+                yield found
 
     async def _finish(self, producer: Producer) -> None:
         await producer.flush()
@@ -153,12 +164,29 @@ class _Run:
         while self._show is not None and self._unprinted and (wait or self._unprinted[0][0].is_done):
             delivery, record = self._unprinted.popleft()
             done = await delivery
-            place = (self._arguments.topic, done.partition, done.offset, done.timestamp_ms)
+            place = (record.topic or self._arguments.topic, done.partition, done.offset, done.timestamp_ms)
             out.append(self._show(Line(*place, record.key, record.value, tuple(record.headers))))
         if out:
             self._progress.clear()
             sys.stdout.buffer.write(b"".join(out))
             sys.stdout.buffer.flush()
+
+
+async def _all_frames(arguments: Namespace) -> AsyncIterator[Input]:
+    """Records that say how long they are, whatever lines they are in."""
+    if arguments.values is not None:
+        raise Failure("--value is one record as it is: the format cannot ask for lengths")
+    parts = [
+        part
+        for verb, modifier, literal in record_input.parse_format(arguments.format, "kvKV")
+        for part in ((Part(verb, modifier, b""),) if verb else ()) + ((Part("", "", literal),) if literal else ())
+    ]
+    for descriptor in (sys.stdin.fileno(),) if arguments.files is None else _opened(arguments.files):
+        reader = FrameReader(parts, arguments.format)
+        async for chunk in _chunks(descriptor):
+            for record in reader.feed(chunk):
+                yield record
+        reader.end()
 
 
 async def _all_lines(arguments: Namespace) -> AsyncIterator[bytes]:
@@ -194,6 +222,16 @@ def _opened(paths: list[str]) -> Iterator[int]:
 
 async def _lines(source: int) -> AsyncIterator[bytes]:
     """The lines of an input without their ends; the last one may lack its end."""
+    rest = b""
+    async for chunk in _chunks(source):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")
+    if rest:
+        yield rest
+
+
+async def _chunks(source: int) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_WAITING_MAX)
 
@@ -209,10 +247,5 @@ async def _lines(source: int) -> AsyncIterator[bytes]:
 
     # A daemon, so that Ctrl-C does not wait for input that never comes.
     Thread(target=pump, name="input", daemon=True).start()
-    rest = b""
     while chunk := await chunks.get():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line.removesuffix(b"\r")
-    if rest:
-        yield rest
+        yield chunk

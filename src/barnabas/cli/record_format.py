@@ -20,8 +20,9 @@ VALUE_LINES: Final = "%v\n"
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 HELP: Final = (
     "percent format: %%t topic, %%p partition, %%o offset, %%d timestamp, %%k key, %%v value, %%h{%%k=%%v } headers, "
-    "%%T %%K %%V lengths, %%H header count, %%i running number, %%%% a percent sign; %%k %%v take {hex}, {base64}, "
-    "{json}, {unpack[>Iq]}; numbers take {hex64}, {big64}, {little32} and so on; "
+    "%%T %%K %%V lengths, %%H header count, %%i running number, %%e leader epoch, %%x producer id, %%y producer epoch, "
+    "%%[ log start offset, %%| last stable offset, %%] high watermark, %%%% a percent sign; %%k %%v take {hex}, "
+    "{base64}, {base64raw}, {json}, {unpack[>Iq]}; numbers take {hex64}, {big64}, {little32}, {byte}, {bool}, ...; "
     "%%d takes {strftime[%%F %%T]}; \\n \\t \\r \\0 \\xHH"
 )
 
@@ -37,6 +38,12 @@ class Line(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     number: int = 1
+    leader_epoch: int = -1  # these, and the next five, only if they were asked for
+    producer_id: int = -1
+    producer_epoch: int = -1
+    log_start_offset: int = -1
+    last_stable_offset: int = -1
+    high_watermark: int = -1
 
 
 Piece: TypeAlias = Callable[[Any], bytes]
@@ -55,11 +62,19 @@ _NUMBERS: Final[dict[str, Callable[[Line], int]]] = {
     "V": lambda line: len(line.value or b""),
     "H": lambda line: len(line.headers),
     "i": lambda line: line.number,
+    "e": lambda line: line.leader_epoch,
+    "x": lambda line: line.producer_id,
+    "y": lambda line: line.producer_epoch,
+    "[": lambda line: line.log_start_offset,
+    "|": lambda line: line.last_stable_offset,
+    "]": lambda line: line.high_watermark,
 }
+OF_BATCHES: Final = frozenset("exy[|]")  # what no record knows of itself
 _TEXT_MODIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "": bytes,
     "hex": lambda data: data.hex().encode(),
     "base64": b64encode,
+    "base64raw": lambda data: b64encode(data).rstrip(b"="),
     "json": lambda data: json.dumps(data.decode(errors="replace"), ensure_ascii=False).encode(),
 }
 _HEADER_TEXTS: Final[dict[str, Callable[[tuple[str, bytes | None]], bytes]]] = {
@@ -80,6 +95,11 @@ def compile_output(text: str) -> Callable[[Line], bytes]:
     if len(pieces) == 1:
         return pieces[0]
     return lambda line: b"".join([piece(line) for piece in pieces])
+
+
+def needs_batches(text: str) -> bool:
+    """Whether a format speaks of what only the batches around records say."""
+    return text not in _NAMED and any(verb in OF_BATCHES for verb in re.findall(r"%(.)", text.replace("%%", "")))
 
 
 def from_kcat(text: str) -> str:
@@ -164,7 +184,7 @@ def _pieces(text: str, texts: dict[str, Any], numbers: dict[str, Any]) -> list[P
             literal += "%"
             position += 2
             continue
-        modifier, position = _braces(text, position + 2)
+        modifier, position = braces(text, position + 2)
         if literal:
             pieces.append(_constant(literal))
             literal = ""
@@ -194,6 +214,12 @@ def _piece(verb: str, modifier: str, texts: dict[str, Any], numbers: dict[str, A
 def number_writer(verb: str, modifier: str) -> Callable[[int], bytes]:
     if not modifier or modifier == "ascii":
         return lambda number: b"%d" % number
+    if modifier == "bool":
+        return lambda number: b"true" if number else b"false"
+    if modifier == "byte":
+        modifier = "big8"
+    if modifier == "hex4":
+        return lambda number: b"%x" % (number & 15)
     if verb == "d" and modifier.startswith("strftime[") and modifier.endswith("]"):
         pattern = modifier[len("strftime[") : -1]
         return lambda number: datetime.fromtimestamp(number / 1000, UTC).strftime(pattern).encode()
@@ -206,7 +232,7 @@ def number_writer(verb: str, modifier: str) -> Callable[[int], bytes]:
                 return lambda number: b"%0*x" % (2 * size, number & mask)
             order = "big" if name == "big" else "little"
             return lambda number: (number & mask).to_bytes(size, order)  # type: ignore[arg-type]
-    raise Failure(f"%{verb}{{{modifier}}}: say ascii, hex64, big64, little64 (or 8, 16, 32)")
+    raise Failure(f"%{verb}{{{modifier}}}: say ascii, bool, byte, hex4, hex64, big64, little64 (or 8, 16, 32)")
 
 
 def unescape(text: str, position: int) -> tuple[str, int]:
@@ -220,7 +246,7 @@ def unescape(text: str, position: int) -> tuple[str, int]:
     return ESCAPES.get(following, "\\" + following), position + 1 + len(following)
 
 
-def _braces(text: str, position: int) -> tuple[str, int]:
+def braces(text: str, position: int) -> tuple[str, int]:
     """What stands in braces at ``position``, which may hold braces itself, and where it ends."""
     if text[position : position + 1] != "{":
         return "", position

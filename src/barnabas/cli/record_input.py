@@ -13,15 +13,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import unescape
+from barnabas.cli.record_format import braces, unescape
 
-VERBS: Final = "kvpd"
+VERBS: Final = "kvpdht"
 CSV_COLUMNS: Final = ("key", "value", "partition", "timestamp")
 HEADER_PREFIX: Final = "header."
 HELP: Final = (
-    "how a line is read: %%k key, %%v value, %%p partition, %%d timestamp, with text between them, "
-    "such as '%%k\\t%%v'; or json; or csv, whose first line names the columns: key, value, partition, timestamp, "
-    "header.NAME (default %%v)"
+    "how a line is read: %%k key, %%v value, %%p partition, %%d timestamp, %%t topic, %%h{%%k=%%v,} headers, with "
+    "text between them, such as '%%k\\t%%v'; %%k and %%v take {hex}, {base64}, {json}; with lengths before them there "
+    "need be no lines: %%K{big32}%%k%%V{big32}%%v; or json; or csv, whose first line names the columns: key, value, "
+    "partition, timestamp, header.NAME (default %%v)"
 )
 
 
@@ -31,16 +32,16 @@ class Input(NamedTuple):
     partition: int | None = None
     timestamp_ms: int | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    topic: str | None = None
 
 
 def compile_input(text: str) -> Callable[[bytes], Input | None]:
     """The function that reads one line, without its line end; None for a line that is no record."""
-    if text == "json":
+    if text in ("json", "json-each-row"):
         return _from_json
     if text == "csv":
         return CsvReader()
-    parts = _parts(text.removesuffix("\\n"))
-    return lambda line: _from_line(line, parts, text)
+    return _compile_lines(text)
 
 
 class CsvReader:
@@ -76,29 +77,91 @@ class CsvReader:
         )
 
 
-def _parts(text: str) -> list[tuple[str, bytes]]:
-    """Each verb with the literal text behind it; the text before the first verb has the empty verb."""
-    parts: list[tuple[str, bytes]] = []
-    verb, literal, position = "", "", 0
+def parse_format(text: str, verbs: str) -> list[tuple[str, str, bytes]]:
+    """Each verb with its modifier and the literal text behind it; the text before the first verb has the empty verb."""
+    parts: list[tuple[str, str, bytes]] = []
+    verb, modifier, literal, position = "", "", "", 0
     while position < len(text):
         if text[position] == "\\":
             character, position = unescape(text, position)
             literal += character
         elif text[position] == "%" and text[position + 1 : position + 2] != "%":
-            parts.append((verb, literal.encode()))
-            verb, literal, position = text[position + 1 : position + 2], "", position + 2
-            if not verb or verb not in VERBS:
-                raise Failure(f"%{verb} cannot be read; a line is made of %k, %v, %p and %d")
+            parts.append((verb, modifier, literal.encode()))
+            verb, literal = text[position + 1 : position + 2], ""
+            modifier, position = braces(text, position + 2)
+            if not verb or verb not in verbs:
+                raise Failure(f"%{verb} cannot be read; a line is made of %k, %v, %p, %d, %h and %t")
         else:
             literal += text[position]
             position += 2 if text[position] == "%" else 1
-    parts.append((verb, literal.encode()))
-    if [name for name, literal in parts[1:-1] if not literal]:
-        raise Failure(f"{text!r}: something must stand between two verbs, or nobody knows where the first one ends")
+    parts.append((verb, modifier, literal.encode()))
     return parts
 
 
-def _from_line(line: bytes, parts: list[tuple[str, bytes]], text: str) -> Input:
+def piece_of(verb: str, modifier: str) -> Callable[[bytes], bytes]:
+    """How the text of a verb becomes bytes."""
+    read = _MODIFIERS.get(modifier)
+    if read is None:
+        raise Failure(f"%{verb}{{{modifier}}}: say {', '.join(filter(None, _MODIFIERS))}")
+    return lambda data: _decoded(read, data)
+
+
+def _decoded(read: Callable[[bytes], bytes], data: bytes) -> bytes:
+    try:
+        return read(data)
+    except ValueError as error:
+        raise Failure(f"{_shown(data)} cannot be read: {error}") from error
+
+
+_MODIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "": bytes,
+    "hex": lambda data: bytes.fromhex(data.decode()),
+    "base64": lambda data: b64decode(data, validate=True),
+    "json": lambda data: json.dumps(json.loads(data), ensure_ascii=False).encode(),
+}
+
+
+def _compile_lines(text: str) -> Callable[[bytes], Input | None]:
+    parts = parse_format(text.removesuffix("\\n"), VERBS)
+    if [verb for verb, _, literal in parts[1:-1] if not literal]:
+        raise Failure(f"{text!r}: something must stand between two verbs, or nobody knows where the first one ends")
+    readers = {verb: piece_of(verb, modifier) for verb, modifier, _ in parts if verb in ("k", "v")}
+    headers = next((_header_reader(modifier) for verb, modifier, _ in parts if verb == "h"), None)
+
+    def read(line: bytes) -> Input:
+        found = _split(line, [(verb, literal) for verb, _, literal in parts], text)
+        return Input(
+            key=readers["k"](found["k"]) if "k" in found else None,
+            value=readers["v"](found["v"]) if "v" in found else None,
+            partition=_number(found.get("p"), line),
+            timestamp_ms=_number(found.get("d"), line),
+            headers=headers(found["h"]) if headers is not None else (),
+            topic=found["t"].decode() if "t" in found else None,
+        )
+
+    return read
+
+
+def _header_reader(modifier: str) -> Callable[[bytes], tuple[tuple[str, bytes | None], ...]]:
+    """``%h{%k=%v,}``: how one header is written; they come one after the other."""
+    parts = parse_format(modifier or "%k=%v,", "kv")
+    if [verb for verb, _, _ in parts] != ["", "k", "v"] or not parts[1][2] or not parts[2][2]:
+        raise Failure(f"%h{{{modifier}}}: say how one header is written, such as %h{{%k=%v,}}")
+    between, behind = parts[1][2], parts[2][2]
+
+    def read(data: bytes) -> tuple[tuple[str, bytes | None], ...]:
+        found = []
+        for text in data.removesuffix(behind).split(behind) if data else ():
+            name, separator, value = text.partition(between)
+            if not separator:
+                raise Failure(f"the header {_shown(text)} has no {between.decode()!r}")
+            found.append((name.decode(), value))
+        return tuple(found)
+
+    return read
+
+
+def _split(line: bytes, parts: list[tuple[str, bytes]], text: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     position = 0
     for index, (verb, literal) in enumerate(parts):
@@ -113,12 +176,7 @@ def _from_line(line: bytes, parts: list[tuple[str, bytes]], text: str) -> Input:
             raise Failure(f"the line {_shown(line)} does not fit {text!r}")
         found[verb] = line[position:end]
         position = end + len(literal)
-    return Input(
-        key=found.get("k"),
-        value=found.get("v"),
-        partition=_number(found.get("p"), line),
-        timestamp_ms=_number(found.get("d"), line),
-    )
+    return found
 
 
 def _number(data: bytes | None, line: bytes) -> int | None:

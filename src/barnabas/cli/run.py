@@ -66,7 +66,14 @@ def _run(arguments: Namespace) -> int:
     told = pairs(arguments.properties)
     checkpoints = arguments.checkpoints if "://" in arguments.checkpoints else Path(arguments.checkpoints).absolute()
     runs = [
-        start(each, spark, servers=arguments.servers, checkpoints=checkpoints, once=arguments.once, client=told)
+        start(
+            each,
+            spark,
+            servers=",".join(settings.bootstrap_servers),
+            checkpoints=checkpoints,
+            once=arguments.once,
+            client=told,
+        )
         for each in pipelines
     ]
     report = Report(runs, settings, arguments, checkpoints=str(checkpoints))

@@ -11,6 +11,7 @@ from barnabas.cli.failure import Failure
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--port", type=int, metavar="N", help="the port to listen on, 0 for a free one (default 9092)")
+    add("--any-port", dest="port", action="store_const", const=0, help="a free port; the same as --port 0")
     add("--host", metavar="ADDRESS", help="the address to listen on (default 127.0.0.1)")
     add("--data-dir", type=Path, metavar="PATH", help="where the files are kept (default ./barnabas-data)")
     add("--ephemeral", action="store_true", help="leave nothing behind")
@@ -19,7 +20,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     add("--detach", action="store_true", help="in the background: come back when it is ready")
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
-    add("--brokers", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
+    add("-n", "--brokers", "--nodes", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
+    add("--profile", metavar="NAME", help="let every command find it: write this profile, and use it")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 
 

@@ -1,4 +1,4 @@
-"""``barnabas topic``: list, create, describe, alter, add-partitions, clone, trim, delete.
+"""``barnabas topic``: list, create, describe, analyze, alter, add-partitions, clone, trim, delete.
 
 Each verb is a function below the table that names them all; the description of a topic, which asks for more than
 metadata, is in ``topic_description.py``.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.connection import attend, pairs, settings_of
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import is_table, print_table, print_value
+from barnabas.cli.output import is_table, print_rows, print_value
 from barnabas.cli.verbs import (
     Outcome,
     Verb,
@@ -20,6 +20,7 @@ from barnabas.cli.verbs import (
     complain,
     configure_verbs,
     confirm,
+    join_offsets,
     matching,
     outcomes_of,
     report,
@@ -36,8 +37,15 @@ if TYPE_CHECKING:
     from barnabas.client.metadata import TopicMetadata
 
 
+SECTIONS: Final = ("summary", "partitions", "configs")
+
+
 def configure(parser: ArgumentParser) -> None:
     configure_verbs(parser, VERBS)
+
+
+def prepare(words: list[str]) -> list[str]:
+    return join_offsets(words)
 
 
 def run(arguments: Namespace) -> None:
@@ -62,12 +70,7 @@ def _list(arguments: Namespace) -> None:
     if arguments.patterns:
         topics = matching(arguments.patterns, topics, lambda topic: topic.name)
     rows = [(topic.name, len(topic.partitions), len(topic.partitions[0].replicas)) for topic in topics]
-    if is_table(arguments):
-        columns = ("NAME", "PARTITIONS", "REPLICAS")
-        print_table(columns, rows, right=("PARTITIONS", "REPLICAS"), arguments=arguments)
-    else:
-        names = ("name", "partitions", "replicas")
-        print_value(arguments, [dict(zip(names, row, strict=True)) for row in rows])
+    print_rows(arguments, ("NAME", "PARTITIONS", "REPLICAS"), rows, right=("PARTITIONS", "REPLICAS"))
 
 
 # --- create -----------------------------------------------------------------------------------------------------------
@@ -111,6 +114,9 @@ def _create(arguments: Namespace) -> None:
 
 def _configure_describe(parser: ArgumentParser) -> None:
     _add_names(parser, may_match=True)
+    parser.add_argument("-s", "--summary", action="store_true", help="name, id and counts; with others, these sections")
+    parser.add_argument("-c", "--configs", action="store_true", help="settings")
+    parser.add_argument("-p", "--partitions", action="store_true", help="partitions")
     parser.add_argument("-a", "--all-configs", action="store_true", help="settings left at their default too")
 
 
@@ -133,8 +139,14 @@ def _describe(arguments: Namespace) -> None:
         for index, topic in enumerate(topics):
             if index:
                 print()
-            print_description(topic)
+            print_description(topic, _sections(arguments))
     complain(Outcome(None, answer) for answer in answers if isinstance(answer, ApiError))
+
+
+def _sections(arguments: Namespace) -> frozenset[str]:
+    """Those that were asked for, or all."""
+    chosen = frozenset(name for name in SECTIONS if getattr(arguments, name))
+    return chosen or frozenset(SECTIONS)
 
 
 # --- alter, add-partitions, trim, delete ------------------------------------------------------------------------------
@@ -257,6 +269,21 @@ def _delete(arguments: Namespace) -> None:
     report(arguments, outcomes_of(attend(work()), done="deleted"))
 
 
+# --- analyze ----------------------------------------------------------------------------------------------------------
+
+
+def _configure_analyze(parser: ArgumentParser) -> None:
+    from barnabas.cli import topic_analysis
+
+    topic_analysis.configure(parser)
+
+
+def _analyze(arguments: Namespace) -> None:
+    from barnabas.cli import topic_analysis
+
+    topic_analysis.run(arguments)
+
+
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +291,7 @@ VERBS: Final = {
     "list": Verb(_configure_list, _list, "list topics"),
     "create": Verb(_configure_create, _create, "create topics"),
     "describe": Verb(_configure_describe, _describe, "show partitions, offsets and settings of topics"),
+    "analyze": Verb(_configure_analyze, _analyze, "show rates, sizes of batches, codecs and producers"),
     "alter": Verb(_configure_alter, _alter, "change settings of topics; what is not named stays as it is"),
     "add-partitions": Verb(_configure_add_partitions, _add_partitions, "grow topics; keys move to other partitions"),
     "clone": Verb(_configure_clone, _clone, "create a topic that is as another is, without its records"),

@@ -97,9 +97,23 @@ async def _cleaners(admin: Admin, topic: TopicMetadata) -> dict[TopicPartition, 
     return found
 
 
-def print_description(topic: Description) -> None:
+def print_description(topic: Description, sections: frozenset[str]) -> None:
+    """Summary, partitions and configs, as far as they are wanted."""
+    blocks = {"summary": _print_summary, "partitions": _print_partitions, "configs": _print_configs}
+    is_first = True
+    for name, show in blocks.items():
+        if name in sections and (name != "configs" or topic["configs"]):
+            if not is_first:
+                print()
+            show(topic)
+            is_first = False
+
+
+def _print_summary(topic: Description) -> None:
     print_facts({"name": topic["name"], "id": topic["id"], "internal": "yes" if topic["internal"] else "no"})
-    print()
+
+
+def _print_partitions(topic: Description) -> None:
     columns = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "LOG-START", "HIGH-WATERMARK")
     rows = [
         (
@@ -118,10 +132,11 @@ def print_description(topic: Description) -> None:
     if cleaned:
         print()
         print_table(("PARTITION", "CLEANER"), cleaned, right=("PARTITION",))
-    if topic["configs"]:
-        print()
-        settings = [(entry["name"], entry["value"], entry["source"]) for entry in topic["configs"]]
-        print_table(("SETTING", "VALUE", "SOURCE"), settings)
+
+
+def _print_configs(topic: Description) -> None:
+    settings = [(entry["name"], entry["value"], entry["source"]) for entry in topic["configs"]]
+    print_table(("SETTING", "VALUE", "SOURCE"), settings)
 
 
 def _is_cleaned(sentence: str | None) -> bool:

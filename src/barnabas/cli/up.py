@@ -22,6 +22,7 @@ from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
 from barnabas.cli.config_file import read_config
 from barnabas.cli.environment import settings_of_environment
 from barnabas.cli.logs import write_logs
+from barnabas.cli.profiles import remember
 from barnabas.cli.recovery_bar import RecoveryBar
 from barnabas.cli.running import Running, noted
 from barnabas.model.errors import BarnabasError
@@ -40,6 +41,7 @@ def up(
     ephemeral: bool,
     config: Path | None,
     overrides: Iterable[str],
+    profile: str | None = None,
 ) -> int:
     """Run until stopped; answers the exit code."""
     if not __debug__:
@@ -52,7 +54,7 @@ def up(
         settings = BrokerSettings.of(given)
         write_logs(settings.observe)
         _warn_of_unused(settings)
-        return _run(settings, is_ephemeral=ephemeral)
+        return _run(settings, is_ephemeral=ephemeral, profile=profile)
     except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
@@ -96,15 +98,15 @@ def _warn_of_unused(settings: BrokerSettings) -> None:
             print(f"barnabas: {name} is set. {BROKER_SETTINGS[name].doc}", file=sys.stderr)
 
 
-def _run(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
+def _run(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None) -> int:
     loop = new_event_loop()
     try:
-        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral))
+        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral, profile=profile))
     finally:
         loop.close()
 
 
-async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
+async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None) -> int:
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
@@ -130,6 +132,8 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool) -> int:
             await world.workers.close()
         starting.result()
         with noted(_note(node)):
+            if profile is not None:
+                remember(profile, node.bootstrap_servers)
             _announce(node, is_ephemeral=is_ephemeral)
             failing = asyncio.ensure_future(node.failed.wait())
             await asyncio.wait([stopping, failing], return_when=asyncio.FIRST_COMPLETED)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin
 
 T = TypeVar("T")
-OFFSET_OPTIONS: Final = ("-o", "--offset", "--to")
+OFFSET_OPTIONS: Final = ("-o", "--offset", "--to", "--since")
 
 
 class Verb(NamedTuple):

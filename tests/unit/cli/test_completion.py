@@ -23,7 +23,7 @@ def offered(*words: str) -> list[str]:
     [
         (["top"], ["topic"]),
         (["topic", "de"], ["delete", "describe"]),
-        (["topic", "list", "-o", ""], ["json", "table", "yaml"]),
+        (["topic", "list", "-o", ""], ["json", "table", "wide", "yaml"]),
         (["topic", "list", "--no-h"], ["--no-headers"]),
         (["topic", "describe", "or"], ["orders"]),
         (["topic", "describe", "orders", "o"], ["orders", "others"]),

@@ -106,7 +106,7 @@ def test_csv_names_its_columns_in_the_first_line() -> None:
     assert read(b"key, value,header.region,partition") is None
     record = read(b'k,"a, ""b""",eu,')
     assert record is not None
-    assert record == (b"k", b'a, "b"', None, None, (("region", b"eu"),))
+    assert record == (b"k", b'a, "b"', None, None, (("region", b"eu"),), None)
 
 
 @pytest.mark.parametrize(
