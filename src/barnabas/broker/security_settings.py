@@ -81,8 +81,31 @@ def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setti
     return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
-# New keys and new trust are taken up while running, listener by listener.
-_RENEWABLE: Final[Mapping[str, Any]] = {"update": Update.PER_BROKER, "per_listener": True}
+# Keys and trust: new ones are taken up while running, listener by listener.
+_KEYS: Final = (
+    ("ssl.keystore.type", Kind.STRING, PEM, "The form of keys and certificates."),
+    ("ssl.keystore.location", Kind.STRING, None, "A PEM file with the key and its chain of certificates."),
+    ("ssl.keystore.certificate.chain", Kind.PASSWORD, None, "The certificates as PEM text."),
+    ("ssl.keystore.key", Kind.PASSWORD, None, "The private key as PEM text (PKCS#8)."),
+    ("ssl.key.password", Kind.PASSWORD, None, "The password of an encrypted private key."),
+    ("ssl.truststore.type", Kind.STRING, PEM, "The form of trusted certificates."),
+    ("ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust."),
+    ("ssl.truststore.certificates", Kind.PASSWORD, None, "The certificates to trust, as PEM text."),
+)
+
+
+def _key_settings() -> Iterator[Setting]:
+    for name, kind, default, doc in _KEYS:
+        yield setting(
+            name,
+            kind,
+            default,
+            doc,
+            choices=(PEM,) if default == PEM else (),
+            sensitive=kind is Kind.PASSWORD,
+            update=Update.PER_BROKER,
+            per_listener=True,
+        )
 
 
 def _tls_settings() -> Iterator[Setting]:
@@ -93,49 +116,7 @@ def _tls_settings() -> Iterator[Setting]:
         "What is spoken on each listener, as NAME:PROTOCOL.",
         check=_problem(parse_protocol_map),
     )
-    yield setting(
-        "ssl.keystore.type", Kind.STRING, PEM, "The form of keys and certificates.", choices=(PEM,), **_RENEWABLE
-    )
-    yield setting(
-        "ssl.keystore.location",
-        Kind.STRING,
-        None,
-        "A PEM file with the key and its chain of certificates.",
-        **_RENEWABLE,
-    )
-    yield setting(
-        "ssl.keystore.certificate.chain",
-        Kind.PASSWORD,
-        None,
-        "The certificates as PEM text.",
-        sensitive=True,
-        **_RENEWABLE,
-    )
-    yield setting(
-        "ssl.keystore.key", Kind.PASSWORD, None, "The private key as PEM text (PKCS#8).", sensitive=True, **_RENEWABLE
-    )
-    yield setting(
-        "ssl.key.password",
-        Kind.PASSWORD,
-        None,
-        "The password of an encrypted private key.",
-        sensitive=True,
-        **_RENEWABLE,
-    )
-    yield setting(
-        "ssl.truststore.type", Kind.STRING, PEM, "The form of trusted certificates.", choices=(PEM,), **_RENEWABLE
-    )
-    yield setting(
-        "ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust.", **_RENEWABLE
-    )
-    yield setting(
-        "ssl.truststore.certificates",
-        Kind.PASSWORD,
-        None,
-        "The certificates to trust, as PEM text.",
-        sensitive=True,
-        **_RENEWABLE,
-    )
+    yield from _key_settings()
     yield setting(
         "ssl.client.auth",
         Kind.STRING,
