@@ -13,7 +13,7 @@ from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.isolation import Visibility
 from barnabas.client.record import ConsumerRecord
 from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
-from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.model.ids import NO_BROKER, NO_OFFSET, TopicPartition
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
 from barnabas.wire.columns import to_arrow
 from barnabas.wire.records import OFFSET_MAX, decode_batch, decode_placed
@@ -109,6 +109,8 @@ class Cursor:
         "_ready",
         "_settings",
         "_taken",
+        "closest_replica",
+        "closest_until",
         "end_offset",
         "error",
         "fetch_offset",
@@ -131,6 +133,8 @@ class Cursor:
         self.last_stable_offset = NO_OFFSET
         self.log_start_offset = NO_OFFSET
         self.is_paused = False
+        self.closest_replica = NO_BROKER  # where the leader has sent us to read
+        self.closest_until = 0.0
         self.not_before = 0.0
         self.error: BarnabasError | None = None  # raised by the next poll
         self.seeks = 0  # an answer to a fetch from before the last seek is thrown away

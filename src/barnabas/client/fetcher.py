@@ -1,4 +1,4 @@
-"""Fetches ahead: at most one request per leader under way, over a fetch session, for the cursors that have room.
+"""Fetches ahead: at most one request per broker under way, over a fetch session, for the cursors that have room.
 
 Chunks go into the cursors as they came; nothing is decoded here. The consumer wakes the fetcher when it has taken
 records and waits for its news.
@@ -19,7 +19,7 @@ from barnabas.client.isolation import Visibility
 from barnabas.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, resolve
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed, error_of
-from barnabas.model.ids import ZERO_UUID, TopicPartition
+from barnabas.model.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.batch import iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
@@ -65,23 +65,28 @@ class Fetcher:
                 task.cancel()
 
     async def _look(self, now: float) -> None:
-        by_leader: dict[int, dict[TopicPartition, Cursor]] = {}
+        by_source: dict[int, dict[TopicPartition, Cursor]] = {}
         for place, cursor in list(self._cursors.items()):
             if cursor.wants_fetch(now) and place not in self._resetting:
-                leader = await self._leader(cursor, now)
-                if leader is not None:
-                    by_leader.setdefault(leader, {})[place] = cursor
-        for leader, cursors in sorted(by_leader.items()):
-            if leader not in self._fetching:
-                task = asyncio.get_running_loop().create_task(self._fetch(leader, cursors), name=f"fetch:{leader}")
-                self._fetching[leader] = task
+                source = await self._source(cursor, now)
+                if source is not None:
+                    by_source.setdefault(source, {})[place] = cursor
+        for source, cursors in sorted(by_source.items()):
+            if source not in self._fetching:
+                task = asyncio.get_running_loop().create_task(self._fetch(source, cursors), name=f"fetch:{source}")
+                self._fetching[source] = task
 
-    async def _leader(self, cursor: Cursor, now: float) -> int | None:
+    async def _source(self, cursor: Cursor, now: float) -> int | None:
+        """The leader, or the replica that it has sent us to, for as long as metadata would count as fresh (KIP-392)."""
         try:
             await self._cluster.topic(cursor.partition.topic, timeout_ms=0)
         except BarnabasError as error:
             self._postpone(cursor, error, now)
             return None
+        if cursor.closest_replica != NO_BROKER:
+            if now < cursor.closest_until and cursor.closest_replica in self._cluster.metadata.brokers:
+                return cursor.closest_replica
+            cursor.closest_replica = NO_BROKER
         leader = self._cluster.leader_of(cursor.partition)
         if leader is None:
             self._postpone(cursor, ApiError(errors.LEADER_NOT_AVAILABLE), now)
@@ -98,15 +103,15 @@ class Fetcher:
 
     # --- one fetch ------------------------------------------------------------------------------------------------
 
-    async def _fetch(self, leader: int, cursors: dict[TopicPartition, Cursor]) -> None:
+    async def _fetch(self, source: int, cursors: dict[TopicPartition, Cursor]) -> None:
         loop = asyncio.get_running_loop()
-        session = self._sessions.setdefault(leader, FetchSession())
+        session = self._sessions.setdefault(source, FetchSession())
         seeks = {place: cursor.seeks for place, cursor in cursors.items()}
         try:
             plan = session.plan({place: self._wanted(cursor) for place, cursor in cursors.items()})
             is_named = any(want.topic_id == ZERO_UUID for want in plan.changed.values())
             answer = await self._cluster.call(
-                leader,
+                source,
                 self._request(plan),
                 FetchResponse,
                 lane=FETCH_LANE,
@@ -123,8 +128,9 @@ class Fetcher:
             if not (isinstance(error, ApiError) and error.error in _SESSION_ERRORS):
                 for cursor in cursors.values():
                     self._postpone(cursor, error, loop.time())
+                    cursor.closest_replica = NO_BROKER  # the leader is asked, who may know a better one
         finally:
-            del self._fetching[leader]
+            del self._fetching[source]
             self.wake()
 
     def _wanted(self, cursor: Cursor) -> Wanted:
@@ -186,6 +192,13 @@ class Fetcher:
                 row = error_of(part.error_code)
                 if row is errors.NONE:
                     self._add(cursor, part, is_alone=filled == 1)
+                    if part.preferred_read_replica != NO_BROKER:
+                        cursor.closest_replica = part.preferred_read_replica
+                        cursor.closest_until = now + self._settings.metadata_max_age_ms / 1000
+                elif cursor.closest_replica != NO_BROKER:
+                    cursor.closest_replica = NO_BROKER  # a follower may lag behind or be none any more: ask the leader
+                    if row is not errors.OFFSET_OUT_OF_RANGE:
+                        self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
                 elif row is errors.OFFSET_OUT_OF_RANGE:
                     self._reset(cursor)
                 else:
