@@ -19,7 +19,7 @@ from barnabas.raft.metadata_log import MetadataLog
 from barnabas.wire.batch import iterate
 from barnabas.wire.records import decode_batch
 
-TURN_BYTES: Final = 256 * 1024  # what is delivered before others get their turn
+TURN_BYTES: Final = 32 * 1024  # what is delivered before others get their turn
 
 
 class LeaderAndEpoch(NamedTuple):

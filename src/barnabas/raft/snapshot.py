@@ -30,7 +30,7 @@ from barnabas.world.disk import Buffer, Disk, File
 SUFFIX: Final = ".checkpoint"
 PART_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".checkpoint.deleted"
-BATCH_BYTES: Final = 256 * 1024  # records are gathered into batches of about this size
+BATCH_BYTES: Final = 16 * 1024  # records are gathered into batches of about this size; others get their turn between
 BATCH_BYTES_MAX: Final = 64 << 20  # a larger batch in a file is garbage
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

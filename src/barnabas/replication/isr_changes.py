@@ -23,7 +23,7 @@ from barnabas.world.timers import Timers
 
 log = logger("isr")
 
-PARTITIONS_PER_REQUEST_MAX: Final = 1000
+PARTITIONS_PER_REQUEST_MAX: Final = 250
 PAUSE_MS_MIN: Final = 50  # before the controller is asked again; it doubles
 PAUSE_MS_MAX: Final = 1_000
 REQUEST_TIMEOUT_MS: Final = 30_000

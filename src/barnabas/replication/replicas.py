@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Final, Protocol
 
 from barnabas.metadata.configs_image import ResourceType
@@ -28,7 +29,8 @@ from barnabas.world.disk import DiskFailure, DiskFull
 
 log = logger("replicas")
 
-PARTITIONS_PER_TURN_MAX: Final = 8  # new partitions made before the loop serves others
+PARTITIONS_PER_TURN_MAX: Final = 8  # partitions made or removed before the loop serves others
+CHANGES_PER_TURN_MAX: Final = 64  # and partitions that got another leader or ISR
 
 
 class Following(Protocol):
@@ -207,11 +209,15 @@ class Replicas:
                 future.set_result(None)
 
     async def _apply(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        turns = count(1)
         for topic in changes.deleted_topics:
             for index in range(len(topic.partitions)):
                 await self._remove(topic.name, topic.id, index)
-        made = 0
-        for key in changes.changed_partitions:
+                if next(turns) % PARTITIONS_PER_TURN_MAX == 0:
+                    await asyncio.sleep(0)
+        for number, key in enumerate(changes.changed_partitions, 1):
+            if number % CHANGES_PER_TURN_MAX == 0:
+                await asyncio.sleep(0)
             topic = image.topics.by_id[key.topic_id]
             state = topic.partitions[key.partition]
             partition = self.by_id.get((topic.id, key.partition))
@@ -221,8 +227,7 @@ class Replicas:
                 self._change(partition, state)
             else:
                 await self._add(image, topic.name, topic.id, key.partition, state)
-                made += 1
-                if made % PARTITIONS_PER_TURN_MAX == 0:
+                if next(turns) % PARTITIONS_PER_TURN_MAX == 0:
                     await asyncio.sleep(0)
         self._apply_settings(changes, image)
 

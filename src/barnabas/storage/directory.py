@@ -46,6 +46,7 @@ from barnabas.world.world import World
 log = logger("directory")
 
 LOCK_FILE: Final = ".lock"
+OFFSETS_PER_TURN_MAX: Final = 1000  # of a checkpoint: more are put into lines off the loop
 DELETE_TOKEN_BYTES: Final = 16
 DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
 
@@ -197,8 +198,11 @@ class LogDirectory:
 
     async def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         # One at a time: two that replace the same file at once would take each other's temporary file away.
-        content = encode_offsets(offsets)
         async with self._checkpoint_lock:
+            if len(offsets) > OFFSETS_PER_TURN_MAX:
+                content = await self._world.workers.run(encode_offsets, offsets)
+            else:
+                content = encode_offsets(offsets)
             # A broker at rest would otherwise sync the same files every few seconds.
             if self._checkpointed.get(name) != content:
                 await replace(self._world.disk, f"{self.path}/{name}", content)

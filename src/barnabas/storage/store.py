@@ -43,7 +43,7 @@ class LogStore:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
         self._open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
-        self._doomed = Doomed(world.disk, timers, on_failure=self._take_offline)
+        self._doomed = Doomed(world, timers, on_failure=self._take_offline)
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
         self._background: set[asyncio.Task[None]] = set()
         self.offline: dict[str, DiskFailure] = {}
@@ -222,6 +222,7 @@ class LogStore:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await self._doomed.close()
         gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
         await asyncio.gather(*[self._close(log, gate, clean=clean) for log in list(self._logs.values())])
         for directory in list(self._directories):
@@ -324,6 +325,7 @@ class LogStore:
             try:
                 await self._retain(self._logs_in(directory))
                 self._doomed.hurry(directory.path)
+                await self._doomed.done()
                 directory.room.look()
             except DiskFailure as error:
                 self._take_offline(directory.path, error)

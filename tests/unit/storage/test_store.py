@@ -62,6 +62,7 @@ class Broker:
         self.clock.advance(ms)
         for _ in range(5):
             await asyncio.sleep(0.001)
+        await self.store._doomed.done()
 
     def append(self, partition: TopicPartition, *values: bytes) -> None:
         log = self.store.logs[partition]
