@@ -16,6 +16,7 @@ from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
+from barnabas.model.settings import INT64_MAX
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.isr import Answer, Follower, InSyncReplicas, Proposal
 from barnabas.replication.pending import Acknowledgements, Readers
@@ -82,6 +83,7 @@ class Partition:
         self.is_gone = False
         self.in_sync: InSyncReplicas | None = None  # while this broker leads
         self._is_alone = False
+        self._is_committed_at_once = False  # nobody else has to have a batch, and the page cache will do
         self._cluster = cluster
         self._clock = log.clock
         self._flushing: asyncio.Task[None] | None = None
@@ -99,7 +101,6 @@ class Partition:
         self.is_leader = image.leader == self.broker_id
         if not self.is_leader:
             self.in_sync = None
-            self._is_alone = False
         elif self.in_sync is None or not was_leader or image.leader_epoch != old_epoch:
             self.epoch_start_offset = self.log.end_offset
             self.log.begin_epoch(image.leader_epoch, self.log.end_offset)
@@ -126,8 +127,9 @@ class Partition:
 
     def _read_settings(self) -> None:
         self.rules = Rules.of(self.log.settings, origin=Origin.CLIENT)
-        self.must_flush = self.log.settings.flush_messages == 1
         index, broker_id, settings = self.id.partition, self.broker_id, self.log.settings
+        self.must_flush = settings.flush_messages == 1
+        self._is_flushing_by_rule = min(settings.flush_messages, settings.flush_ms) < INT64_MAX
         self.is_throttled_leader = is_throttled(
             settings.leader_replication_throttled_replicas, partition=index, broker_id=broker_id
         )
@@ -139,6 +141,7 @@ class Partition:
         isr = self.isr
         self.is_in_sync_enough = len(isr) >= min(self.log.settings.min_insync_replicas, len(self.image.replicas))
         self._is_alone = self.in_sync is not None and self.in_sync.is_alone
+        self._is_committed_at_once = self._is_alone and self.is_in_sync_enough and not self.must_flush
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -172,13 +175,16 @@ class Partition:
             raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
         if is_waiting_for_all and not self.is_in_sync_enough:
             raise ApiError(errors.NOT_ENOUGH_REPLICAS)
-        if self.acknowledgements.is_full:
+        if self.acknowledgements.waiting and self.acknowledgements.is_full:
             raise ApiError(errors.REQUEST_TIMED_OUT, "too many acknowledgements are waiting for this partition")
         appended = self.log.append_as_leader(
             validated, leader_epoch=self.leader_epoch, now_ms=now_ms, transaction_version=transaction_version
         )
-        if self.log.is_flush_due(now_ms):
+        if self._is_flushing_by_rule and self.log.is_flush_due(now_ms):
             self._start_flush()
+        if self._is_committed_at_once:
+            self._commit(self.log.end_offset)
+            return appended
         self._advance()
         if not self._is_alone:
             self.followers_waiting.wake()
@@ -219,9 +225,15 @@ class Partition:
             # Also after a restart: what recovery found in the page cache counts only once it is on the device.
             offset = min(offset, self.log.recovery_point)
             self._start_flush()
-        if offset > self.log.high_watermark and self.log.advance_high_watermark(offset):
-            self.acknowledgements.reached(self.log.high_watermark)
-            self.readers.wake()
+        self._commit(offset)
+
+    def _commit(self, offset: int) -> None:
+        """Everything below an offset is where it has to be; whoever waits for that is told."""
+        if self.log.advance_high_watermark(offset):
+            if self.acknowledgements.waiting:
+                self.acknowledgements.reached(self.log.high_watermark)
+            if self.readers.waiting:
+                self.readers.wake()
 
     def _start_flush(self) -> None:
         """One fsync for everything that arrives meanwhile: the next one starts when this one is done."""

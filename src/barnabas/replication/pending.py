@@ -17,27 +17,27 @@ class Acknowledgements:
     """Callbacks that fire when the high watermark reaches their offset, or when the partition gives up on them."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Callable[[bool], None]]] = []
+        self.waiting: list[tuple[int, int, Callable[[bool], None]]] = []  # a heap: the lowest offset is first
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.waiting)
 
     @property
     def is_full(self) -> bool:
-        return len(self._heap) >= ACKNOWLEDGEMENTS_WAITING_MAX
+        return len(self.waiting) >= ACKNOWLEDGEMENTS_WAITING_MAX
 
     def add(self, required_offset: int, callback: Callable[[bool], None]) -> None:
         """``callback(True)`` once every in-sync replica has all below ``required_offset``; False if it never will."""
         self._count += 1
-        heapq.heappush(self._heap, (required_offset, self._count, callback))
+        heapq.heappush(self.waiting, (required_offset, self._count, callback))
 
     def reached(self, high_watermark: int) -> None:
-        while self._heap and self._heap[0][0] <= high_watermark:
-            heapq.heappop(self._heap)[2](True)
+        while self.waiting and self.waiting[0][0] <= high_watermark:
+            heapq.heappop(self.waiting)[2](True)
 
     def give_up(self) -> None:
-        waiting, self._heap = self._heap, []
+        waiting, self.waiting = self.waiting, []
         for _, _, callback in sorted(waiting):
             callback(False)
 
@@ -46,18 +46,18 @@ class Readers:
     """Long polls that want to know when there is more to read, or when reading stops making sense here."""
 
     def __init__(self) -> None:
-        self._callbacks: dict[Callable[[], None], None] = {}  # a dict keeps the order in which they came
+        self.waiting: dict[Callable[[], None], None] = {}  # a dict keeps the order in which they came
 
     def __len__(self) -> int:
-        return len(self._callbacks)
+        return len(self.waiting)
 
     def add(self, callback: Callable[[], None]) -> None:
-        self._callbacks[callback] = None
+        self.waiting[callback] = None
 
     def discard(self, callback: Callable[[], None]) -> None:
-        self._callbacks.pop(callback, None)
+        self.waiting.pop(callback, None)
 
     def wake(self) -> None:
-        if self._callbacks:
-            for callback in tuple(self._callbacks):
+        if self.waiting:
+            for callback in tuple(self.waiting):
                 callback()

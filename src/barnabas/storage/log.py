@@ -27,7 +27,7 @@ from barnabas.storage.settings import TopicSettings
 from barnabas.storage.timestamps import TimestampedOffset
 from barnabas.storage.transactions import AbortedRange, AbortedTransaction, overlapping
 from barnabas.storage.validate import Validated
-from barnabas.wire.batch import CONTROL, BatchHeader, assign
+from barnabas.wire.batch import CONTROL, BatchHeader, new_tuple, pack_place
 from barnabas.world.disk import Buffer, DiskFailure, DiskFull
 from barnabas.world.world import World
 
@@ -72,8 +72,7 @@ class PartitionLog:
         self.cleaned_offset: int | None = None
         self.cut_count = 0
         self.failure: DiskFailure | None = None
-        self.is_closed = False
-        self.is_closed_cleanly = False
+        self.is_closed = self.is_closed_cleanly = False
         self.room: Room | None = None  # these are set by the store; a log that stands alone may fill its disk
         self.on_failure: Callable[[PartitionLog, DiskFailure], None] = lambda log, error: None
         self.on_roll: Callable[[PartitionLog], None] = lambda log: None
@@ -208,14 +207,14 @@ class PartitionLog:
             else:
                 repeated = self.producers.check(header, is_client=is_client, transaction_version=transaction_version)
                 if repeated is not None:
-                    first_offset = repeated.last_offset - repeated.offset_delta
-                    return Appended(first_offset, repeated.last_offset, repeated.timestamp, self.log_start_offset, True)
+                    first, last = repeated.first_offset, repeated.last_offset
+                    return Appended(first, last, repeated.timestamp, self.log_start_offset, is_duplicate=True)
         size_bytes = len(records)
         if size_bytes > self._settings.segment_bytes:
             raise ApiError(errors.RECORD_LIST_TOO_LARGE, f"{size_bytes} bytes do not fit into one segment")
         if leader_epoch != self.epochs.latest_epoch:
             self.epochs.assign(leader_epoch, base_offset)
-        assign(records, 0, base_offset=base_offset, leader_epoch=leader_epoch)
+        pack_place(records, 0, base_offset, header[1], leader_epoch)
         try:
             if is_client and self.room is not None:
                 self.room.take(size_bytes)
@@ -231,9 +230,9 @@ class PartitionLog:
         except DiskFailure as error:
             # Once the batch is in the log, what belongs to it must be there too.
             self.fail(error, is_final=self.end_offset != base_offset)
-            assign(records, 0, base_offset=0, leader_epoch=NO_LEADER_EPOCH)  # whoever tries again finds it as it came
+            pack_place(records, 0, 0, header[1], NO_LEADER_EPOCH)  # whoever tries again finds it as it came
             raise
-        return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset)
+        return new_tuple(Appended, (base_offset, last_offset, append_time_ms, self.log_start_offset, False))
 
     def append_as_follower(self, records: Buffer, *, leader_epoch_max: int | None, now_ms: int) -> Appended:
         """Write the batches of a leader as they are; a batch that was cut off at the end is left for the next fetch."""
@@ -334,11 +333,12 @@ class PartitionLog:
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Move the high watermark up, never past the end; whether it moved."""
-        offset = min(offset, self.end_offset)
+        offset = offset if offset < self.end_offset else self.end_offset
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
-        self.producers.high_watermark_moved(offset)
+        if self.producers.unreplicated:
+            self.producers.high_watermark_moved(offset)
         return True
 
     def truncate_to(self, offset: int) -> None:

@@ -74,12 +74,12 @@ class Producers:
         self.by_id: dict[int, Producer] = {}
         # Both by first offset, which only rises, so that the first entry is the lowest.
         self._ongoing: dict[int, int] = {}  # first offset -> producer id
-        self._unreplicated: dict[int, int] = {}  # decided, but the marker at this offset is not below the HW yet
+        self.unreplicated: dict[int, int] = {}  # decided, but the marker at this offset is not below the HW yet
 
     def load(self, producers: Iterable[Producer]) -> None:
         """Begin with what a snapshot held."""
         self.by_id = {producer.producer_id: producer for producer in producers}
-        self._unreplicated = {}
+        self.unreplicated = {}
         self._ongoing = {
             producer.transaction_first_offset: producer.producer_id
             for producer in sorted(self.by_id.values(), key=lambda each: each.transaction_first_offset)
@@ -181,7 +181,7 @@ class Producers:
         if first_offset < 0:
             return None
         self._ongoing.pop(first_offset, None)
-        self._unreplicated[first_offset] = offset
+        self.unreplicated[first_offset] = offset
         return CompletedTransaction(header.producer_id, first_offset, offset, marker.is_abort)
 
     # --- what is not decided yet ----------------------------------------------------------------------------------
@@ -189,12 +189,12 @@ class Producers:
     @property
     def first_unstable_offset(self) -> int:
         """The first offset whose fate readers cannot know yet, or −1."""
-        if not self._ongoing and not self._unreplicated:
+        if not self._ongoing and not self.unreplicated:
             return NO_OFFSET
-        return min(*self._ongoing, *self._unreplicated) if self._ongoing and self._unreplicated else self._lowest()
+        return min(*self._ongoing, *self.unreplicated) if self._ongoing and self.unreplicated else self._lowest()
 
     def _lowest(self) -> int:
-        return next(iter(self._ongoing)) if self._ongoing else min(self._unreplicated)
+        return next(iter(self._ongoing)) if self._ongoing else min(self.unreplicated)
 
     @property
     def first_undecided_offset(self) -> int:
@@ -214,8 +214,7 @@ class Producers:
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Decisions whose markers are replicated hold nothing back any more."""
-        if self._unreplicated:
-            self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
+        self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= high_watermark}
 
     def expire(self, now_ms: int, *, expiration_ms: int) -> int:
         """Forget the producers that have been idle for so long; one with an open transaction never is."""
@@ -231,7 +230,7 @@ class Producers:
     def clear(self) -> None:
         self.by_id.clear()
         self._ongoing.clear()
-        self._unreplicated.clear()
+        self.unreplicated.clear()
 
 
 def _out_of_order(header: BatchHeader, expected: str) -> ApiError:

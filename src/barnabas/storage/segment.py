@@ -90,7 +90,7 @@ class Segment(BatchFile):
         """Write one batch at the end."""
         position = self.size_bytes
         size_bytes = len(batch)
-        self.opened().append(batch)
+        (self.file or self.opened()).append(batch)
         self.size_bytes = position + size_bytes
         self.note_batch(position, size_bytes, base_offset, last_offset, max_timestamp)
 

@@ -25,11 +25,14 @@ from barnabas.wire.batch import (
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
+    LENGTH_MIN,
     LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
+    new_tuple,
     read_header,
     seal,
+    unpack_header,
 )
 from barnabas.wire.compression import Codec, decompress
 from barnabas.wire.record_codec import check
@@ -41,6 +44,7 @@ WORKER_BYTES_MIN: Final = 64 * 1024  # larger compressed batches are not unpacke
 RECORD_ERRORS_MAX: Final = 100  # how many bad records one answer names
 
 LAST_CODEC: Final = int(max(Codec))
+CONTROL_OR_CODEC: Final = CONTROL | CODEC_MASK  # above the last codec, this part of the attributes is no client's
 
 _MAGIC_POSITION: Final = 16
 _ATTRIBUTES: Final = Struct(">h")
@@ -124,28 +128,36 @@ def needs_worker(records: Buffer) -> bool:
 def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
     """The batch as it may be appended; ApiError if it may not."""
     size_bytes = len(records)
-    if size_bytes < HEADER_BYTES or records[_MAGIC_POSITION] != MAGIC:
+    if size_bytes < HEADER_BYTES:
         raise _no_batch(records)
-    try:
-        header = read_header(records)
-    except CorruptBatch as error:
-        raise ApiError(errors.CORRUPT_MESSAGE, str(error)) from error
-    if header[1] + LENGTH_OVERHEAD != size_bytes:
+    header = new_tuple(BatchHeader, unpack_header(records))
+    base_offset, length, _, magic, crc, attributes, delta, base_timestamp, stated, producer_id, _, sequence, count = (
+        header
+    )
+    if magic != MAGIC or length < LENGTH_MIN or count < 0 or delta < 0:
+        raise _no_header(records)
+    if length + LENGTH_OVERHEAD != size_bytes:
         raise _not_one_batch(header, size_bytes)
-    attributes = header[5]
     codec = attributes & CODEC_MASK
-    if rules.is_client:
-        _check_client(header)
+    # All that can be wrong with a client's header in one question; the answer is worded elsewhere.
+    if rules.is_client and (
+        base_offset
+        or not count
+        or delta + 1 != count
+        or attributes & CONTROL_OR_CODEC > LAST_CODEC
+        or producer_id >= 0 > sequence
+    ):
+        raise _not_of_a_client(header)
     if size_bytes > rules.size_bytes_max:
         raise _too_large(size_bytes, rules)
-    view = memoryview(records)
-    if crc32c(view[CHECKED_FROM:]) != header[4]:
+    view = records if type(records) is memoryview else memoryview(records)
+    if crc32c(view[CHECKED_FROM:]) != crc:
         raise ApiError(errors.CORRUPT_MESSAGE, "the batch fails its checksum")
     payload: Buffer = view[HEADER_BYTES:]
     try:
         if codec:
             payload = decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX)
-        delta_max, _, is_dense, keyless = check(payload, header[12], header[7], rules.keys_required)
+        delta_max, _, is_dense, keyless = check(payload, count, base_timestamp, rules.keys_required)
     except CorruptBatch as error:
         # The checksum fits, so the sender meant it this way: sending it again will not help.
         raise ApiError(errors.INVALID_RECORD, str(error)) from error
@@ -157,16 +169,16 @@ def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
     if rules.uses_append_time:
         max_timestamp = append_time_ms = now_ms
     else:
-        max_timestamp = header[7] + delta_max if header[12] else NO_TIMESTAMP
+        max_timestamp = base_timestamp + delta_max if count else NO_TIMESTAMP
         if max_timestamp - now_ms > rules.timestamp_after_max_ms or rules.timestamp_before_max_ms != INT64_MAX:
             _check_timestamps(records, rules, now_ms)
     target = codec if rules.codec is None or (attributes & CONTROL and not codec) else rules.codec
     if target != codec or not is_dense:
         return _rebuilt(records, header, rules, target, now_ms)
-    writable = records if isinstance(records, bytearray) else _writable(records)
-    if header[8] != max_timestamp or append_time_ms >= 0:
+    writable = bytearray(records) if isinstance(records, bytes) or view.readonly else records
+    if stated != max_timestamp or append_time_ms >= 0:
         header = _restamped(writable, header, max_timestamp, uses_append_time=rules.uses_append_time)
-    return Validated(writable, header, max_timestamp, append_time_ms, rules.is_client)
+    return new_tuple(Validated, (writable, header, max_timestamp, append_time_ms, rules.is_client))
 
 
 def _no_batch(records: Buffer) -> ApiError:
@@ -175,23 +187,32 @@ def _no_batch(records: Buffer) -> ApiError:
     return ApiError(errors.INVALID_RECORD, "there is no batch")
 
 
+def _no_header(records: Buffer) -> ApiError:
+    if records[_MAGIC_POSITION] != MAGIC:
+        return _no_batch(records)
+    try:
+        header = read_header(records)
+    except CorruptBatch as error:
+        return ApiError(errors.CORRUPT_MESSAGE, str(error))
+    raise AssertionError(f"nothing is wrong with {header}")
+
+
 def _not_one_batch(header: BatchHeader, size_bytes: int) -> ApiError:
     is_cut = header.size_bytes > size_bytes
     return ApiError(errors.INVALID_RECORD, "the batch is cut off" if is_cut else "there is more than one batch")
 
 
-def _check_client(header: BatchHeader) -> None:
+def _not_of_a_client(header: BatchHeader) -> ApiError:
     base_offset, _, _, _, _, attributes, delta, _, _, producer_id, _, sequence, count = header
     if base_offset != 0:
-        raise ApiError(errors.INVALID_RECORD, f"a producer's batch starts at offset 0, not {base_offset}")
+        return ApiError(errors.INVALID_RECORD, f"a producer's batch starts at offset 0, not {base_offset}")
     if count <= 0 or delta + 1 != count:
-        raise ApiError(errors.INVALID_RECORD, f"{count} records do not end at offset delta {delta}")
+        return ApiError(errors.INVALID_RECORD, f"{count} records do not end at offset delta {delta}")
     if attributes & CONTROL:
-        raise ApiError(errors.INVALID_RECORD, "clients do not write control records")
+        return ApiError(errors.INVALID_RECORD, "clients do not write control records")
     if producer_id >= 0 and sequence < 0:
-        raise ApiError(errors.INVALID_RECORD, f"producer {producer_id} sent the sequence {sequence}")
-    if attributes & CODEC_MASK > LAST_CODEC:
-        raise ApiError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {attributes & CODEC_MASK}")
+        return ApiError(errors.INVALID_RECORD, f"producer {producer_id} sent the sequence {sequence}")
+    return ApiError(errors.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {attributes & CODEC_MASK}")
 
 
 def _too_large(size_bytes: int, rules: Rules) -> ApiError:
@@ -252,14 +273,6 @@ def _rebuilt(records: Buffer, header: BatchHeader, rules: Rules, codec: int, now
     rebuilt = read_header(batch)
     append_time_ms = now_ms if rules.uses_append_time else NO_TIMESTAMP
     return Validated(batch, rebuilt, rebuilt.max_timestamp, append_time_ms, rules.is_client)
-
-
-def _writable(records: Buffer) -> bytearray | memoryview:
-    if isinstance(records, bytearray):
-        return records
-    if isinstance(records, memoryview) and not records.readonly:
-        return records
-    return bytearray(records)
 
 
 def _restamped(

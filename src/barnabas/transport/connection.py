@@ -117,7 +117,10 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self.arrived_ns = self._now_ns()
         try:
-            self._received(nbytes)
+            if self._frame is None and not self._is_muted and not self._stash:
+                self._process(self._pool.scratch_view[:nbytes])
+            else:
+                self._received(nbytes)
         except Malformed as error:
             self._hang_up(error)
 
@@ -129,11 +132,9 @@ class Connection(asyncio.BufferedProtocol):
             self._stash += self._pool.scratch_view[:nbytes]
             if len(self._stash) > STASH_BYTES_MAX:
                 self._pause_reading()
-        elif self._stash:
+        else:
             self._stash += self._pool.scratch_view[:nbytes]
             self._process_stash()
-        else:
-            self._process(self._pool.scratch_view[:nbytes])
 
     def pause_writing(self) -> None:
         self._outbox.pause()
@@ -168,21 +169,20 @@ class Connection(asyncio.BufferedProtocol):
             (size,) = _unpack_size(data, position)
             if size <= 0 or size > self.frame_bytes_max:
                 raise Malformed(f"a frame of {size} bytes")
-            if size > end - position - SIZE_BYTES:
+            start = position + SIZE_BYTES
+            if start + size > end:
                 break
-            position += SIZE_BYTES
-            self._handle(data[position : position + size])
-            position += size
+            position = start + size
+            self._handle(data[start:position])
             frames += 1
             if self._is_muted or not self.is_open:
                 break
             if frames >= FRAMES_PER_TURN_MAX:
                 self._yield_turn()
                 break
-        self._keep(data[position:])
+        if position < end:
+            self._keep(data[position:])
         self._flush()
-        if not self._outbox.is_idle:
-            self._mute()  # a peer that does not read its answers is not asked for more requests
 
     def _keep(self, rest: memoryview) -> None:
         if not self._is_muted and len(rest) >= SIZE_BYTES:
@@ -219,8 +219,6 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._pause_reading()  # the coroutine may still look at the frame
         self._flush()
-        if not self._outbox.is_idle:
-            self._mute()
 
     def _end_frame(self) -> None:
         if self._frame is not None:
@@ -230,7 +228,9 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         self.requests += 1
         answer = self._serve(self, frame)
-        if type(answer) is list or answer is None or isinstance(answer, asyncio.Future):
+        if type(answer) is list and not self._answers:
+            self._outbox.put(answer)
+        elif type(answer) is list or answer is None or isinstance(answer, asyncio.Future):
             self._answer(answer)
         else:
             assert asyncio.iscoroutine(answer)
@@ -291,12 +291,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         timing = self.timing
-        if timing is None:
-            self._outbox.flush()
-            return
-        timing.leaving()
-        self._outbox.flush()
-        if self._outbox.is_idle and timing.left():
+        if timing is not None:
+            timing.leaving()
+        if not self._outbox.flush():
+            self._is_muted = True  # a peer that does not read its answers is not asked for more requests
+        elif timing is not None and timing.left():
             self.timing = None
 
     def _drained(self) -> None:

@@ -24,6 +24,7 @@ class Outbox:
         self._transport = transport
         self._on_drained = on_drained
         self._parts: deque[Part] = deque()
+        self.put: Callable[[Iterable[Part]], None] = self._parts.extend  # called for every answer
         self._lent: list[tuple[FileSlice, memoryview]] = []
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = False
@@ -34,16 +35,17 @@ class Outbox:
         """Nothing waits here and the transport takes more."""
         return not self._parts and not self._is_paused
 
-    def put(self, parts: Iterable[Part]) -> None:
-        self._parts.extend(parts)
-
-    def flush(self) -> None:
-        """Hand over what the transport takes now; the rest follows when it has room."""
-        while self._parts and not self._is_paused and self._loading is None:
-            if isinstance(self._parts[0], FileSlice):
-                self._send_slice(self._parts[0])
+    def flush(self) -> bool:
+        """Hand over what the transport takes now; the rest follows when it has room. Whether there is none."""
+        parts = self._parts
+        while parts and not self._is_paused and self._loading is None:
+            if isinstance(parts[0], FileSlice):
+                self._send_slice(parts[0])
+            elif len(parts) == 1:
+                self._transport.write(parts.popleft())  # type: ignore[arg-type]
             else:
                 self._send_buffers()
+        return not parts and not self._is_paused
 
     def pause(self) -> None:
         self._is_paused = True
@@ -51,8 +53,7 @@ class Outbox:
     def resume(self) -> None:
         self._is_paused = False
         self._take_back()
-        self.flush()
-        if self.is_idle:
+        if self.flush():
             self._on_drained()
 
     def close(self) -> None:
@@ -64,12 +65,8 @@ class Outbox:
     def _send_buffers(self) -> None:
         buffers: list[Buffer] = []
         parts = self._parts
-        while parts:
-            part = parts[0]
-            if isinstance(part, FileSlice):
-                break
-            buffers.append(part)
-            parts.popleft()
+        while parts and not isinstance(parts[0], FileSlice):
+            buffers.append(parts.popleft())  # type: ignore[arg-type]
         self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
 
     def _send_slice(self, piece: FileSlice) -> None:
@@ -93,8 +90,7 @@ class Outbox:
             return
         self._loading = None
         self._send_chunk(piece, view)
-        self.flush()
-        if self.is_idle:
+        if self.flush():
             self._on_drained()
 
     def _send_chunk(self, piece: FileSlice, view: memoryview) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire.compression import Buffer, Codec
+
+T = TypeVar("T")
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = 61
@@ -36,10 +38,18 @@ _LENGTH_POSITION: Final = 8
 _EPOCH_POSITION: Final = 12
 
 # Bound once: this is the innermost of the broker's paths.
-_unpack_header: Final = HEADER.unpack_from
-_new: Final = tuple.__new__
+unpack_header: Final = HEADER.unpack_from
+pack_place: Final = struct.Struct(">qii").pack_into  # base offset, length (as it is), leader epoch: the head of a batch
 
 assert HEADER.size == HEADER_BYTES
+
+
+class _NewTuple(Protocol):
+    def __call__(self, kind: type[T], values: tuple[Any, ...], /) -> T: ...
+
+
+# As a named tuple's own constructor, without the call of a Python function.
+new_tuple: Final = cast(_NewTuple, tuple.__new__)
 
 
 class BatchHeader(NamedTuple):
@@ -107,7 +117,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at ``position``; that the batch's body is there too is for the caller to see to."""
     assert position >= 0
     try:
-        header: BatchHeader = _new(BatchHeader, _unpack_header(buffer, position))
+        header = new_tuple(BatchHeader, unpack_header(buffer, position))
     except struct.error as error:
         raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from error
     if header[3] == MAGIC and header[1] >= LENGTH_MIN and header[12] >= 0 and header[6] >= 0:
