@@ -1,8 +1,9 @@
 """The path of a produce request in microseconds, part by part, in one process without a socket.
 
 ``python -m bench path`` prints, for one record of 100 bytes, a batch of 16 KB and one of 1 MB: the whole way from frame
-to encoded answer, and each part called on its own. Figures are the best of several rounds of CPU time, so that a busy
-machine distorts them little; the budget is the one the design was chosen with.
+to encoded answer, each part called on its own, and the way from received bytes to written ones, for one request at a
+time and for many that arrive together. Figures are the best of several rounds of CPU time, so that a busy machine
+distorts them little; the budget is the one the design was chosen with.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
 from barnabas.broker.settings import BrokerSettings
 from barnabas.storage.validate import validate
+from barnabas.transport.buffers import FramePool
+from barnabas.transport.connection import Connection
 from barnabas.wire.frame import decode_request_header, encode_request, encode_response
 from barnabas.wire.message import decode
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
@@ -29,7 +32,8 @@ from barnabas.world.real import new_event_loop, real_world
 VERSION: Final = 9
 ZERO: Final = bytes(8)
 ROUNDS: Final = 40
-SIZES: Final = {"1 × 100 B": (1, 100, 200), "16 KB": (16, 1000, 100), "1 MB": (1000, 1000, 8)}
+TOGETHER_MAX: Final = 64
+SIZES: Final = {"1 × 100 B": (1, 100, 200), "16 KB": (16, 1000, 100), "1 MB": (1000, 1000, 4)}  # with calls a round
 
 
 def best(call: Callable[[], Any], count: int) -> float:
@@ -59,25 +63,69 @@ def frame_of(records: int, size: int) -> bytearray:
     return bytearray(b"".join(bytes(part) for part in parts))[4:]  # type: ignore[arg-type]
 
 
-class _NoConnection:
-    """Stands where the connection is passed; the produce path asks it only whether this request is to be timed."""
+class _NoListener:
+    """Lets everybody in."""
 
-    listener_name = "PLAINTEXT"
-    local = ("127.0.0.1", 0)
-    requests = 0
-    timing = None
-    arrived_ns = 0
+    def admit(self, connection: Connection) -> bool:
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """Nobody was counted."""
+
+
+class _NoTransport(asyncio.Transport):
+    """Takes everything, and sends it nowhere."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It is never full."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: object) -> None:
+        self.written = data
+
+
+def connection_of(dispatcher: Dispatcher, node: Node) -> Connection:
+    connection = Connection(
+        _NoListener(),
+        dispatcher.serve,
+        FramePool(),
+        listener_name="PLAINTEXT",
+        frame_bytes_max=2**31 - 1,
+        now_ns=node.world.clock.monotonic_ns,
+    )
+    connection.connection_made(_NoTransport())
+    return connection
+
+
+def received(connection: Connection, frame: memoryview, count: int) -> Callable[[], None]:
+    """What happens when so many requests have come in: in one piece if they fit into what is received at once."""
+    data = memoryview((len(frame).to_bytes(4, "big") + bytes(frame)) * count)
+
+    def receive() -> None:
+        position = 0
+        while position < len(data):
+            buffer = connection.get_buffer(-1)
+            size = min(len(buffer), len(data) - position)
+            buffer[:size] = data[position : position + size]
+            connection.buffer_updated(size)
+            position += size
+
+    return receive
 
 
 def measure(node: Node, records: int, size: int, count: int) -> dict[str, float]:
     dispatcher = Dispatcher(node.services)
-    connection: Any = _NoConnection()
+    connection = connection_of(dispatcher, node)
     frame = memoryview(frame_of(records, size))
     partition = node.services.replicas.leader("path", 0)
     _, position = decode_request_header(frame)
     message = decode(ProduceRequest, VERSION, frame, position)
     batch = message.topic_data[0].partition_data[0].records
     assert batch is not None
+    together = min(TOGETHER_MAX, count)
+    receive_one, receive_many = received(connection, frame, 1), received(connection, frame, together)
     now_ms = node.world.clock.wall_ms()
     validated = validate(batch, partition.rules, now_ms=now_ms)
     batch[:8] = ZERO  # type: ignore[index]
@@ -111,9 +159,12 @@ def measure(node: Node, records: int, size: int, count: int) -> dict[str, float]
         ),
         "  the write alone": lambda: log.segments.active.opened().append(batch),
         "answer": lambda: encode_response(response, VERSION, correlation_id=1),
-        "whole": whole,
+        "whole, frame to answer": whole,
+        "whole, received to written": receive_one,
     }
-    return {name: best(call, count) for name, call in parts.items()}
+    found = {name: best(call, count) for name, call in parts.items()}
+    found["  of many received together"] = best(receive_many, count // together) / together
+    return found
 
 
 async def run() -> None:
