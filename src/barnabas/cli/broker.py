@@ -56,6 +56,7 @@ def _start(arguments: Namespace) -> None:
 
     from barnabas.cli.up import up
 
+    gc.freeze()  # as in ``start``
     gc.enable()
     overrides = list(arguments.overrides)
     if arguments.new_cluster:

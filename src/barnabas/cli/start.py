@@ -30,6 +30,7 @@ def run(arguments: Namespace) -> int:
 
     from barnabas.cli.up import up
 
+    gc.freeze()  # what was imported stays: the first look of the collector at it would take as long as a start may
     gc.enable()
     options = vars(arguments)
     if options.pop("detach"):
