@@ -16,7 +16,10 @@ from barnabas import Admin, ApiError, Consumer, ConsumerSettings, NewTopic, Prod
 from barnabas import TopicPartition as Place
 from barnabas.client.admin_configs import Change, Operation, Resource, ResourceKind
 from barnabas.model import errors
+from barnabas.model.errors import BarnabasError
+from barnabas.security.scram import SHA_256
 from barnabas.testing import Broker
+from barnabas.world.real import real_world
 
 SECONDS_MAX = 60.0
 VERSION = os.environ.get("BARNABAS_TEST_VERSION", "")
@@ -197,5 +200,85 @@ def test_transactions_and_producers_are_seen(shared_broker: Broker, name: str) -
                 assert described.partitions == (Place(name, 0),)
                 assert len(await admin.describe_producers(Place(name, 0))) == 1
             await producer.commit_transaction()
+
+    run(shared_broker, work)
+
+
+def test_a_transaction_is_ended_by_force(shared_broker: Broker, name: str) -> None:
+    servers = (shared_broker.bootstrap_servers,)
+
+    async def work(admin: Admin) -> None:
+        await admin.create_topic(NewTopic(name, partition_count=1))
+        place = Place(name, 0)
+        async with Producer(ProducerSettings(bootstrap_servers=servers, transactional_id=name)) as producer:
+            await producer.begin_transaction()
+            await producer.send(name, b"x")
+            if await offered(admin.describe_producers(place), since="2.8") is not None:
+                (held,) = [each for each in await admin.describe_producers(place) if each.transaction_start_offset >= 0]
+                described = await offered(admin.describe_transactions([name, f"{name}-none"]), since="3.0")
+                assert described[name].producer_id == held.producer_id
+                assert isinstance(described[f"{name}-none"], ApiError)
+            assert await admin.fence_producer(name) > 0
+            with pytest.raises(BarnabasError):
+                await producer.commit_transaction()
+        read = ConsumerSettings(bootstrap_servers=servers, isolation_level="read_committed")
+        async with Consumer(read) as consumer:
+            await consumer.assign([place], until_end=True)
+            assert [record.value async for record in consumer] == []
+
+    run(shared_broker, work)
+
+
+def test_an_open_transaction_is_aborted_in_its_partition_alone(shared_broker: Broker, name: str) -> None:
+    servers = (shared_broker.bootstrap_servers,)
+
+    async def work(admin: Admin) -> None:
+        await admin.create_topic(NewTopic(name, partition_count=1))
+        place = Place(name, 0)
+        async with Producer(ProducerSettings(bootstrap_servers=servers, transactional_id=name)) as producer:
+            await producer.begin_transaction()
+            await producer.send(name, b"x")
+            found = await offered(admin.describe_producers(place), since="2.8")
+            if found is not None:
+                (held,) = [each for each in found if each.transaction_start_offset >= 0]
+                await admin.abort_in_partition(place, held)
+                left = await admin.describe_producers(place)
+                assert all(each.transaction_start_offset < 0 for each in left)
+            await producer.abort_transaction()
+
+    run(shared_broker, work)
+
+
+def test_users_get_passwords_and_lose_them(shared_broker: Broker, name: str) -> None:
+    async def work(admin: Admin) -> None:
+        world = real_world()
+        if await offered(_done(admin.set_password(world, name, "secret", SHA_256)), since="2.8") is None:
+            return
+        for _ in range(50):
+            found = [each for each in await admin.describe_users() if each.user == name]
+            if found:
+                break
+            await asyncio.sleep(0.1)
+        assert [(each.mechanism, each.iterations) for each in found] == [("SCRAM-SHA-256", 4096)]
+        await admin.remove_user(name, [SHA_256])
+        with pytest.raises(ApiError) as gone:
+            await admin.remove_user(name, [SHA_256])
+        assert gone.value.error is errors.RESOURCE_NOT_FOUND
+
+    run(shared_broker, work)
+
+
+def test_replicas_stay_in_their_directory_or_are_told_that_another_is_none(shared_broker: Broker, name: str) -> None:
+    async def work(admin: Admin) -> None:
+        await admin.create_topic(NewTopic(name, partition_count=1))
+        place = Place(name, 0)
+        broker = (await admin.describe_cluster()).brokers[0].id
+        (directory,) = [each.path for each in await admin.describe_log_dirs(broker) if place in each.replicas]
+        moved = await offered(admin.move_replicas(broker, {place: directory}), since="2.8" if VERSION else "")
+        if moved is None:
+            return
+        assert moved == {place: None}
+        refused = await admin.move_replicas(broker, {place: f"{directory}-none"})
+        assert refused[place].error is errors.LOG_DIR_NOT_FOUND
 
     run(shared_broker, work)
