@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from talk import Talk, batch
 
+from barnabas.cli.main import main
 from barnabas.testing import Broker
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
@@ -65,6 +66,24 @@ kafka_topic_partition_leader_is_preferred
 kafka_consumergroup_current_offset_sum
 kafka_consumergroup_lag_sum
 kafka_consumergroup_members
+sum(kafka_coordinator_group_groupmetadatamanager_numgroups)
+kafka_coordinator_group_groupmetadatamanager_numgroupsstable
+kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance
+kafka_server_replicamanager_partitionswithlatetransactionscount
+sum(kafka_server_replicamanager_isrshrinks_total) by (instance)
+sum(kafka_server_replicamanager_isrexpands_total) by (instance)
+kafka_server_replicafetchermanager_maxlag{clientid="Replica"}
+kafka_log_logmanager_offlinelogdirectorycount
+"""
+CONFLUENT = """
+rate(kafka_server_brokertopicmetrics_bytesinpersec{topic=""}[1m])
+rate(kafka_server_brokertopicmetrics_bytesoutpersec{topic=""}[1m])
+rate(kafka_server_brokertopicmetrics_messagesinpersec{topic=""}[1m])
+kafka_server_kafkaserver_brokerstate
+kafka_log_log_logendoffset
+kafka_coordinator_group_groupmetadatamanager_numgroups
+kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance
+rate(kafka_server_replicamanager_isrshrinkspersec[1m])
 """
 
 
@@ -151,6 +170,27 @@ def test_labels_are_those_of_the_dashboards(shown: str, name: str, labels: set[s
     found = [line for line in shown.splitlines() if line.startswith(f"{name}{{")]
     assert found
     assert all(set(re.findall(r'([a-z_]+)="', line)) == labels for line in found)
+
+
+def test_confluents_names_are_shown_to_those_who_ask_so(shown: str, port: int) -> None:
+    other = page(port, "/metrics?style=confluent")
+    assert set(NAME.findall(CONFLUENT)) <= names(other)
+    assert len(names(other)) == len(names(shown)), "the same numbers"
+
+
+def test_every_name_of_our_alerts_is_shown(shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "alerts"]) == 0
+    asked = set(NAME.findall(capsys.readouterr().out))
+    assert len(asked) >= 9
+    assert asked <= names(shown)
+
+
+def test_what_is_generated_is_what_is_served(port: int, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "grafana"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(page(port, "/grafana.json"))
+    assert main(["generate", "prometheus", "--target", f"127.0.0.1:{port}"]) == 0
+    assert f'targets: ["127.0.0.1:{port}"]' in capsys.readouterr().out
+    assert page(port, "/startupz") == "ok\n"
 
 
 def test_the_dashboard_is_sound_and_served(shown: str, port: int) -> None:

@@ -7,6 +7,7 @@ has been waiting. The time of a record never changes, so it is looked up once, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
@@ -59,6 +60,10 @@ class GroupLags:
                 group = shard.groups.get(group_id)
                 if group is not None:
                     yield group_id, len(group.members)
+
+    def states(self) -> Counter[str]:
+        """How many groups whose coordinator is here are in which state, by Kafka's words."""
+        return Counter(group.state for shard in self._shards() for group in shard.groups.values())
 
     def rows(self) -> Iterator[Lag]:
         """Everything that the groups here have committed; others may be served between one row and the next."""

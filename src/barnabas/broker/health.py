@@ -1,4 +1,4 @@
-"""The pages by which programs watch a broker: ``/livez``, ``/readyz``, ``/metrics``, and a dashboard for Grafana.
+"""The pages by which programs watch a broker: ``/livez``, ``/readyz``, ``/startupz``, ``/metrics``, a dashboard.
 
 Live is a broker whose loop turns. Ready is one that clients can use: let into the cluster, with a leader of the
 metadata quorum and no failed directory.
@@ -6,6 +6,7 @@ metadata quorum and no failed directory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Final
@@ -16,6 +17,7 @@ from barnabas.http.server import Page, Pages
 from barnabas.observe.metrics import CONTENT_TYPE
 from barnabas.transport.listener import Listener
 
+_TOTAL: Final = re.compile(r"^(kafka_server_(?:brokertopicmetrics|replicamanager)_\w+)_total$")
 DASHBOARD: Final = "grafana.json"  # beside barnabas.observe
 
 
@@ -32,10 +34,25 @@ def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[
     def metrics() -> Page:
         return Page(200, broker.observed.metrics.page(), CONTENT_TYPE)
 
+    def of_confluent() -> Page:
+        return Page(200, broker.observed.metrics.page(confluent_name), CONTENT_TYPE)
+
     def dashboard() -> Page:
         return Page(200, (files("barnabas.observe").joinpath(DASHBOARD).read_text(),), "application/json")
 
-    return {"/livez": live, "/readyz": ready, "/metrics": metrics, "/grafana.json": dashboard}
+    return {
+        "/livez": live,
+        "/readyz": ready,
+        "/startupz": live,  # whoever can ask has started: the port opens when clients are answered
+        "/metrics": metrics,
+        "/metrics?style=confluent": of_confluent,
+        "/grafana.json": dashboard,
+    }
+
+
+def confluent_name(name: str) -> str:
+    """Confluent's exporters write rates where Strimzi's write totals; the rest has the same names."""
+    return _TOTAL.sub(r"\1persec", name)
 
 
 def reasons_unready(broker: Services) -> list[str]:

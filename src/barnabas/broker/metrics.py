@@ -17,10 +17,13 @@ from barnabas.broker.traffic_metrics import TrafficSource, of_guests, of_request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topics_image import TopicImage
 from barnabas.observe.metrics import COUNTER, Family, Labels, Sample, one
+from barnabas.storage.log import PartitionLog
 from barnabas.transport.listener import Listener
 
 RUNNING: Final = 3  # Kafka's number for a broker that runs
 EXPORTER: Final = "kafka_topic_partition_"
+GROUP_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
+LATE_MS: Final = 300_000  # as Kafka: so long after its time an open transaction is late
 
 
 def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
@@ -28,6 +31,7 @@ def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
     metrics = broker.observed.metrics
     metrics.add(lambda: _of_broker(broker))
     metrics.add(lambda: _of_controller(broker))
+    metrics.add(lambda: _of_coordinators(broker))
     metrics.add(lambda: _of_quorum(broker))
     metrics.add(lambda: _of_listeners(listeners))
     metrics.add(lambda: _of_partitions(broker))
@@ -94,7 +98,34 @@ def _address(broker: Services, node_id: int) -> str:
     return ""
 
 
+def _of_coordinators(broker: Services) -> Iterator[Family]:
+    """Groups by state, and partitions whose readers wait too long for a transaction to end."""
+    states = broker.groups.lags.states()
+    prefix = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+    yield one(prefix, "Groups whose coordinator is here.", states.total())
+    for state in GROUP_STATES:
+        yield one(f"{prefix}{state.lower()}", f"Those of them that are {state}.", states[state])
+    late_ms = broker.settings.transactions.timeout_ms_max + LATE_MS
+    now_ms = broker.world.clock.wall_ms()
+    yield one(
+        "kafka_server_replicamanager_partitionswithlatetransactionscount",
+        "Partitions led here with a transaction that is open for longer than any may be.",
+        sum(1 for log in _led_logs(broker) if log.producers.is_late(now_ms=now_ms, late_ms=late_ms)),
+    )
+
+
+def _led_logs(broker: Services) -> Iterator[PartitionLog]:
+    for name, topic in broker.image.topics.by_name.items():
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader == broker.broker_id:
+                hosted = broker.replicas.hosted(name, topic.id, index)
+                if hosted is not None:
+                    yield hosted.log
+
+
 def _of_controller(broker: Services) -> Iterator[Family]:
+    if not broker.settings.cluster.is_controller:
+        return
     image, alive = broker.image, _alive(broker)
     partitions = list(_all(broker))
     prefix = "kafka_controller_kafkacontroller_"
@@ -125,7 +156,10 @@ def _of_controller(broker: Services) -> Iterator[Family]:
 def _of_quorum(broker: Services) -> Iterator[Family]:
     quorum = broker.raft.describe()
     prefix = "kafka_server_raftmetrics_"
-    state = "leader" if quorum.is_leader else "follower"
+    is_voter = broker.broker_id in broker.raft.voters.ids
+    state = "leader" if quorum.is_leader else "observer" if not is_voter else "follower"
+    if not quorum.is_leader and quorum.leader_id < 0:
+        state = "unattached"
     yield one(f"{prefix}current_leader", "The leader of the metadata quorum.", quorum.leader_id)
     yield one(f"{prefix}current_epoch", "The epoch of the metadata quorum.", quorum.epoch)
     yield Family(f"{prefix}current_state", "What this node is in it.", [Sample(1, (("current_state", state),))])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from barnabas.cli.doctor_facts import DiskFacts, Facts
-from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding, count, some
+from barnabas.cli.doctor_finding import BAD, NAMES_MAX, NOTE, WARNING, Finding, count, some
 from barnabas.cli.output import duration, size
 from barnabas.client.metadata import PartitionMetadata
 from barnabas.model.ids import TopicPartition
@@ -15,6 +15,7 @@ FREE_BAD: Final = 0.05
 FREE_WARNING: Final = 0.15
 RUNWAY_BAD_SECONDS: Final = 3600
 RUNWAY_WARNING_SECONDS: Final = 86_400
+REPLICAS_WANTED: Final = 3
 GROWTH_BYTES_MIN: Final = 1024 * 1024  # in a second; less says nothing about a day
 
 
@@ -161,7 +162,7 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
                 f"no other replica is in sync: {some(each.place for each in lost)}",
                 "nothing else can hold them while there is one broker: barnabas up --brokers 3 is a cluster"
                 if alone
-                else "give them more replicas: barnabas reassign --help",
+                else f"give them more replicas: {_more_replicas(lost, facts)}",
             )
         if stopped:
             yield Finding(
@@ -169,8 +170,22 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
                 f"if broker {broker.id} dies now",
                 f"{count(len(stopped), 'partition')} would refuse producers with acks=all; nothing would be lost",
                 f"in sync would be one less than min.insync.replicas asks: {some(each.place for each in stopped)}",
-                "give them more replicas than min.insync.replicas: barnabas reassign --help",
+                f"give them more replicas than min.insync.replicas: {_more_replicas(stopped, facts)}",
             )
+
+
+def _more_replicas(parts: list[_Part], facts: Facts) -> str:
+    """The commands that give the topics of these partitions one replica more than they need."""
+    wanted = max(each.needed for each in parts) + 1
+    topics = list(dict.fromkeys(each.place.topic for each in parts))
+    if wanted > len(facts.cluster.brokers):
+        return f"add brokers first: {wanted} replicas need as many"
+    return _plan(topics, max(wanted, min(len(facts.cluster.brokers), REPLICAS_WANTED)))
+
+
+def _plan(topics: list[str], replicas: int) -> str:
+    names = " ".join(topics[:NAMES_MAX]) + (" ..." if len(topics) > NAMES_MAX else "")
+    return f"barnabas reassign plan {names} -r {replicas} -f plan.json, then barnabas reassign run plan.json"
 
 
 def _durability(facts: Facts) -> Iterator[Finding]:
@@ -183,7 +198,7 @@ def _durability(facts: Facts) -> Iterator[Finding]:
             count(len(alone), "topic"),
             "there are several brokers, and these topics have one replica",
             some(alone),
-            "barnabas reassign --help says how to give them more; `-r 3` does it for new ones",
+            f"{_plan(alone, min(len(facts.cluster.brokers), REPLICAS_WANTED))}; `-r 3` does it for new ones",
         )
     unclean = [
         name for name, values in facts.settings.items() if values.get("unclean.leader.election.enable") == "true"

@@ -96,10 +96,10 @@ class HttpServer:
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return _says(400, "this is not HTTP/1.1"), True
-        method, target = words[0], words[1].decode(errors="replace").partition("?")[0]
+        method, target = words[0], words[1].decode(errors="replace")
         if method not in (b"GET", b"HEAD"):
             return _says(405, "only GET and HEAD are understood"), True
-        page = self._pages.get(target)
+        page = self._pages.get(target) or self._pages.get(target.partition("?")[0])
         if page is None:
             return _says(404, f"there are {', '.join(self._pages)}"), method == b"GET"
         return page(), method == b"GET"

@@ -57,9 +57,10 @@ class Metrics:
                 seen.add(family.name)
                 yield family
 
-    def page(self) -> Iterator[str]:
-        """The page, piece by piece."""
-        for name, doc, samples, kind in self.families():
+    def page(self, spell: Callable[[str], str] = str) -> Iterator[str]:
+        """The page, piece by piece; ``spell`` may write names in another way."""
+        for known_as, doc, samples, kind in self.families():
+            name = spell(known_as)
             yield f"# HELP {name} {doc}\n# TYPE {name} {kind}\n"
             for value, labels, suffix in samples:
                 text = ",".join(f'{label}="{content.translate(_ESCAPES)}"' for label, content in labels)

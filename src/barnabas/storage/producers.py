@@ -86,6 +86,11 @@ class Producers:
             if producer.transaction_first_offset >= 0
         }
 
+    def is_late(self, *, now_ms: int, late_ms: int) -> bool:
+        """Whether the first open transaction has written nothing for longer than that."""
+        first = next(iter(self._ongoing.values()), None)
+        return first is not None and now_ms - self.by_id[first].last_timestamp > late_ms
+
     # --- data -----------------------------------------------------------------------------------------------------
 
     def check(
