@@ -1,6 +1,7 @@
 """The broker that looks after a group or a transactional id: found once, and again when it says that it no longer is.
 
-One attempt for each call; who retries, and what an error of the answer means, is the caller's.
+What was found is kept with the cluster, for the next one who asks for the same key. One attempt for each call; who
+retries, and what an error of the answer means, is the caller's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, Find
 R = TypeVar("R", bound=Message)
 
 KEYS_SINCE = 4  # from this version on FindCoordinator asks for several keys
+COORDINATORS_MAX = 1000  # that a cluster remembers; the oldest is asked for again
 
 
 class KeyKind(enum.IntEnum):
@@ -32,19 +34,25 @@ class Coordinator:
         self._cluster = cluster
         self._kind = kind
         self._key = key
-        self._broker: int | None = None
 
     @property
     def broker(self) -> int | None:
-        return self._broker
+        """Who it was when it was last asked for, unless that broker has left the cluster since."""
+        broker = self._cluster.coordinators.get((self._kind, self._key))
+        return broker if broker in self._cluster.metadata.brokers else None
 
     def forget(self) -> None:
-        self._broker = None
+        self._cluster.coordinators.pop((self._kind, self._key), None)
 
     async def find(self) -> int:
-        if self._broker is None:
-            self._broker = await self._ask()
-        return self._broker
+        broker = self.broker
+        if broker is None:
+            broker = await self._ask()
+            known = self._cluster.coordinators
+            while len(known) >= COORDINATORS_MAX:
+                del known[next(iter(known))]
+            known[self._kind, self._key] = broker
+        return broker
 
     async def call(
         self,
