@@ -14,6 +14,7 @@ from barnabas.spark.runner import reason_of
 LOOK_SECONDS = 0.2
 CONFIG = {
     "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 

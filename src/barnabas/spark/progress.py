@@ -54,7 +54,7 @@ class StoredOffsets:
 
 
 class Progress:
-    """How far the query has come, told to its group as it goes on. That never holds up or fails a query."""
+    """How far the query has come, told to its group while it goes on. That never fails a query."""
 
     def __init__(self, link: Link, group: str) -> None:
         self._stored = StoredOffsets(link, group)
@@ -71,8 +71,11 @@ class Progress:
         entries = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
         self._telling = self._stored.store_soon(entries)
         self._told = dict(offsets)
-        # A query that takes what there is and ends would be gone before a commit that nobody waits for.
-        wait([self._telling], timeout=TELL_SECONDS_MAX)
+
+    def settle(self) -> None:
+        """Wait a little for what was told: a query that takes what there is and ends would be gone before it."""
+        if self._telling is not None:
+            wait([self._telling], timeout=TELL_SECONDS_MAX)
 
     def _look(self) -> None:
         telling, self._telling = self._telling, None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
@@ -15,6 +16,7 @@ from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import OffsetGone
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, Start, list_offsets
+from barnabas.client.settings import Settings
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.errors import DataLost, ReadStalled
 from barnabas.spark.link import Link, link
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 log = logging.getLogger("barnabas.spark")
+
+FETCH_BYTES_MIN: Final = 64 * 1024
+RECORD_BYTES_GUESS: Final = 1024
+_record_bytes: dict[str, int] = {}  # by topic, as this process last saw them
 
 
 class RangePartition(InputPartition):
@@ -58,14 +64,23 @@ def read(share: InputPartition, options: SourceOptions) -> Iterator[pyarrow.Reco
         reading.close()
 
 
+def sized(settings: Settings, share: RangePartition) -> ConsumerSettings:
+    """Settings that fetch no more of a small range than it has, by the size of the topic's records the last time."""
+    assert isinstance(settings, ConsumerSettings)
+    record_bytes = _record_bytes.get(share.topic, RECORD_BYTES_GUESS)
+    wanted = max(FETCH_BYTES_MIN, (share.end - share.start) * record_bytes)
+    if wanted >= settings.max_partition_fetch_bytes:
+        return settings
+    return replace(settings, max_partition_fetch_bytes=wanted)
+
+
 class _Reading:
     def __init__(self, connection: Link, share: RangePartition, options: SourceOptions) -> None:
         self._link = connection
         self._share = share
         self._options = options
         self._place = TopicPartition(share.topic, share.partition)
-        settings = connection.settings
-        assert isinstance(settings, ConsumerSettings)
+        settings = sized(connection.settings, share)
         self._consumer = connection.call(lambda: Consumer(settings, cluster=connection.cluster))
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
@@ -88,6 +103,8 @@ class _Reading:
                 raise self._stalled()
             if not is_last:
                 following = link.start(self._poll())
+            if table.num_rows:
+                _record_bytes[self._share.topic] = table.nbytes // table.num_rows
             yield from table.to_batches()
             if is_last:
                 return

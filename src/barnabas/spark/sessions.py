@@ -33,6 +33,7 @@ RUNTIME: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 STATIC: Final = {
+    "spark.python.daemon.module": "barnabas.spark.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",

@@ -1,20 +1,15 @@
 """The data source that Spark knows as ``barnabas``: its columns, and which reader or writer does the work.
 
 Spark finds it through the package ``pyspark_barnabas``, without being told, wherever that is installed; nothing here
-does anything before a reader or writer is asked for something.
+does anything before a reader or writer is asked for something. Spark keeps half a dozen processes of Python that know
+this class, each for one of its methods: so each method imports what it needs, and no process holds it all.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-)
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -26,13 +21,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.spark.batch_reader import BatchReader, FilteringBatchReader
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.options import Options
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.source_options import SourceOptions
-from barnabas.spark.stream_reader import StreamReader
-from barnabas.spark.writers import BatchWriter, StreamWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
 
 FORMAT: Final = "barnabas"
 HEADERS: Final = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
@@ -58,6 +56,9 @@ class BarnabasSource(DataSource):
         return columns(with_headers=Options.of(self.options).flag("includeHeaders", False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from barnabas.spark.batch_reader import BatchReader, FilteringBatchReader
+        from barnabas.spark.source_options import SourceOptions
+
         self._check(schema)
         options = SourceOptions.of(self.options, is_streaming=False)
         if Options.of(self.options).flag("pushFilters", False):
@@ -65,15 +66,24 @@ class BarnabasSource(DataSource):
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from barnabas.spark.source_options import SourceOptions
+        from barnabas.spark.stream_reader import StreamReader
+
         self._check(schema)
         return StreamReader(SourceOptions.of(self.options, is_streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from barnabas.spark.sink_options import SinkOptions
+        from barnabas.spark.writers import BatchWriter
+
         if overwrite:
             raise InvalidOption('mode("overwrite"): a log is only added to; say mode("append")')
         return BatchWriter(SinkOptions.of(self.options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from barnabas.spark.sink_options import SinkOptions
+        from barnabas.spark.writers import StreamWriter
+
         return StreamWriter(SinkOptions.of(self.options, schema))
 
     def _check(self, schema: StructType) -> None:

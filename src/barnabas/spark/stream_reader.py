@@ -87,6 +87,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = from_json(start)
         self._check(begin)
         self._is_done(begin)
+        try:
+            return self._next_end(start, begin, limit)
+        finally:
+            if self._progress is not None:
+                self._progress.settle()
+
+    def _next_end(self, start: dict[str, Any], begin: Offsets, limit: ReadLimit) -> dict[str, Any]:
         end = self._end(begin)
         self._latest = end
         if self._options.fail_on_data_loss and self._renewed():

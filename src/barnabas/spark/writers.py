@@ -1,6 +1,7 @@
 """``writeStream`` and ``write`` with ``format("barnabas")``: Spark's side of a sink.
 
-Writers are made anew for every batch and pickled to executors, so they hold options and nothing else.
+Writers are made anew for every batch and pickled to executors, so they hold options and nothing else. They are made in
+one process, write in others and commit in a third: each imports what it needs when it needs it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.writing import Batch, end, write
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,6 +27,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
+        from barnabas.spark.writing import Batch, write
+
         task = _task()
         query_id, batch_id = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
         assert query_id is not None, "Spark tells every task of a stream whose it is"
@@ -35,10 +37,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write(iterator, self._options, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        end(messages, self._options, commit=True)
+        _end(messages, self._options, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        end(messages, self._options, commit=False)
+        _end(messages, self._options, commit=False)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -47,14 +49,22 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink_id = options.sink_id or f"{options.prefix}-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
+        from barnabas.spark.writing import Batch, write
+
         batch = Batch(self._sink_id, _task().partitionId(), self._options.batch_id)
         return write(iterator, self._options, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        end(messages, self._options, commit=True)
+        _end(messages, self._options, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        end(messages, self._options, commit=False)
+        _end(messages, self._options, commit=False)
+
+
+def _end(messages: list[WriterCommitMessage | None], options: SinkOptions, *, commit: bool) -> None:
+    from barnabas.spark.ending import end
+
+    end(messages, options, commit=commit)
 
 
 def _task() -> TaskContext:

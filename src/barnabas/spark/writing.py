@@ -1,50 +1,34 @@
-"""A task's rows into topics: what runs in an executor, and what the driver does when all tasks are through.
+"""A task's rows into topics: what runs in an executor. ``ending.py`` is what the driver does after that.
 
 With ``exactly_once`` a task writes in a transaction and leaves it open; the driver ends those of all tasks. A batch
 that comes a second time finds its markers and writes only what was not committed. A table::
 
     marker of the task   what the task does
     none, or older       writes records and marker, hands the transaction over
-    this batch           writes nothing; the rows must be as many and as large as they were
+    this batch           aborts the transaction; the rows must be as many and as large as they were
     newer                stops: the checkpoint is older than what was written
+
+The marker is looked up while the first rows are on their way, since nearly always it is an older one.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import WriterCommitMessage
-
-from barnabas.client.errors import ProducerFenced
 from barnabas.client.producer import Producer
 from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.transactions import OpenTransaction, end_transaction
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import BarnabasError
+from barnabas.spark.ending import Written
 from barnabas.spark.errors import BatchChanged, InvalidOption
-from barnabas.spark.key_partitions import partitions_of
 from barnabas.spark.link import Link, link
 from barnabas.spark.markers import Content, Marker, Slot
 from barnabas.spark.sink_options import AT_LEAST_ONCE, SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow
-
-log = logging.getLogger("barnabas.spark")
-
-ENDS_AT_ONCE_MAX: Final = 16  # transactions that the driver ends side by side
-
-
-class Written(WriterCommitMessage):
-    """What a task tells the driver: how much it wrote, and the transaction to end, if there is one."""
-
-    def __init__(self, content: Content, transaction: OpenTransaction | None = None) -> None:
-        self.content = content
-        self.transaction = transaction
 
 
 class Batch:
@@ -70,50 +54,61 @@ def write(rows: Iterator[pyarrow.RecordBatch], options: SinkOptions, batch: Batc
     if options.guarantee == AT_LEAST_ONCE:
         producer = _producer(connection, options)
         try:
-            return Written(_send(connection, producer, options, first, pieces))
+            sending = _Sending(connection, producer, options)
+            for piece in _chain(first, pieces):
+                sending.take(piece)
+            sending.finish()
         finally:
             connection.run(producer.close())
-    return _write_in_transaction(connection, options, batch, first, pieces)
+        return Written(sending.content)
+    return _write_in_transaction(connection, options, batch, _chain(first, pieces))
 
 
 def _write_in_transaction(
-    connection: Link,
-    options: SinkOptions,
-    batch: Batch,
-    first: pyarrow.RecordBatch,
-    rest: Iterator[pyarrow.RecordBatch],
+    connection: Link, options: SinkOptions, batch: Batch, pieces: Iterator[pyarrow.RecordBatch]
 ) -> Written:
     producer = _producer(connection, options, batch.transactional_id)
     try:
         # This ends what an earlier attempt has left open, and waits for it: after that the marker can be trusted.
         connection.run(producer.begin_transaction())
         slot = Slot.of(batch.sink_id, batch.task)
+        reading = None if batch.batch_id is None else connection.start(slot.read(connection.cluster))
+        sending = _Sending(connection, producer, options)
+        for number, piece in enumerate(pieces):
+            is_wanted = number == 0 or not _is_written(reading, batch)
+            sending.take(piece, is_sent=is_wanted)
+        if _is_written(reading, batch):
+            sending.finish()
+            assert reading is not None
+            return _already(reading.result(), batch, sending.content)
+        # Nothing waits for the last rows but the end, so the marker goes beside them.
+        marking = None
         if batch.batch_id is not None:
-            marker = connection.run(slot.read(connection.cluster))
-            if marker is not None and marker.batch_id >= batch.batch_id:
-                return _already(marker, options, batch, first, rest)
-        content = _send(connection, producer, options, first, rest)
-        if batch.batch_id is not None:
-            connection.run(slot.write(producer, Marker(batch.batch_id, content)))
-        return Written(content, connection.run(producer.hand_over()))
+            marking = connection.start(slot.write(producer, Marker(batch.batch_id, sending.content)))
+        sending.finish()
+        if marking is not None:
+            marking.result()
+        return Written(sending.content, connection.run(producer.hand_over()))
     finally:
         # What went wrong before says more than that there is nothing left to abort.
         with suppress(BarnabasError):
             connection.run(producer.close(flush=False))
 
 
-def _already(
-    marker: Marker, options: SinkOptions, batch: Batch, first: pyarrow.RecordBatch, rest: Iterator[pyarrow.RecordBatch]
-) -> Written:
+def _is_written(reading: Future[Marker | None] | None, batch: Batch) -> bool:
+    """Whether the task's marker, waited for, says that this batch or a later one was committed."""
+    marker = None if reading is None else reading.result()
+    return marker is not None and batch.batch_id is not None and marker.batch_id >= batch.batch_id
+
+
+def _already(marker: Marker | None, batch: Batch, content: Content) -> Written:
     """The task has committed this batch before. If what comes now is something else, nobody can make it right."""
+    assert marker is not None
     if batch.batch_id is None or marker.batch_id > batch.batch_id:
         raise BatchChanged(
             f"{batch.sink_id!r} has written batch {marker.batch_id} and is given batch {batch.batch_id} again: the "
             f"checkpoint is older than what was written. Start with a new checkpoint; what it reads is written again."
         )
-    content = Content()
-    for piece in _chain(first, rest):
-        content = content.plus(piece.num_rows, _size(_selected(piece, options)))
     if content != marker.content:
         raise BatchChanged(
             f"task {batch.task} of batch {batch.batch_id} has written {marker.content} before the restart and would "
@@ -123,39 +118,33 @@ def _already(
     return Written(content)
 
 
+class _Sending:
+    """One piece is on its way while the next one comes from Spark; never two, so that rows stay in order."""
+
+    def __init__(self, connection: Link, producer: Producer, options: SinkOptions) -> None:
+        self._connection = connection
+        self._producer = producer
+        self._options = options
+        self._under_way: Future[int] | None = None
+        self.content = Content()
+
+    def take(self, piece: pyarrow.RecordBatch, *, is_sent: bool = True) -> None:
+        table = _selected(piece, self._options)
+        self.content = self.content.plus(piece.num_rows, _size(table))
+        self.finish()
+        if is_sent:
+            self._under_way = self._connection.start(self._producer.send_arrow(table, self._options.topic))
+
+    def finish(self) -> None:
+        if self._under_way is not None:
+            self._under_way.result()
+            self._under_way = None
+
+
 def _producer(connection: Link, options: SinkOptions, transactional_id: str | None = None) -> Producer:
     told = dict(options.settings) | ({} if transactional_id is None else {"transactional.id": transactional_id})
     settings = ProducerSettings.of(told)
     return connection.call(lambda: Producer(settings, cluster=connection.cluster))
-
-
-def _send(
-    connection: Link,
-    producer: Producer,
-    options: SinkOptions,
-    first: pyarrow.RecordBatch,
-    rest: Iterator[pyarrow.RecordBatch],
-) -> Content:
-    """One piece is on its way while the next one comes from Spark; never two, so that rows stay in order."""
-    content = Content()
-    under_way: Future[int] | None = None
-    for piece in _chain(first, rest):
-        table = _selected(piece, options)
-        content = content.plus(piece.num_rows, _size(table))
-        if under_way is not None:
-            under_way.result()
-        under_way = connection.start(producer.send_arrow(_placed(connection, table, options), options.topic))
-    if under_way is not None:
-        under_way.result()
-    return content
-
-
-def _placed(connection: Link, table: pyarrow.RecordBatch, options: SinkOptions) -> pyarrow.RecordBatch:
-    """With a partition for every key, where all rows go to one topic; the client would look at them one by one."""
-    if options.topic is None or "key" not in table.schema.names or "partition" in table.schema.names:
-        return table
-    topic = connection.run(connection.cluster.topic(options.topic, auto_create=True))
-    return table.append_column("partition", partitions_of(table.column("key"), len(topic.partitions)))
 
 
 def _chain(first: pyarrow.RecordBatch, rest: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -187,44 +176,3 @@ def _size(piece: pyarrow.RecordBatch) -> int:
 
     columns = [piece.column(name) for name in ("key", "value") if name in piece.schema.names]
     return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
-
-
-# --- on the driver ----------------------------------------------------------------------------------------------------
-
-
-def end(messages: Sequence[WriterCommitMessage | None], options: SinkOptions, *, commit: bool) -> None:
-    """End the transactions of all tasks. Who is told twice is told the same, so a batch may come again."""
-    open_ones = [each.transaction for each in messages if isinstance(each, Written) and each.transaction is not None]
-    if not open_ones:
-        return
-    connection = link(ProducerSettings, options.settings)
-    failures = connection.run(_end_all(connection, open_ones, commit=commit))
-    if failures and commit:
-        raise failures[0]
-    for failure in failures:
-        log.warning("a transaction was not aborted and will be when its time is up: %s", failure)
-
-
-async def _end_all(connection: Link, open_ones: list[OpenTransaction], *, commit: bool) -> list[BarnabasError]:
-    room = asyncio.Semaphore(ENDS_AT_ONCE_MAX)
-
-    async def end_one(transaction: OpenTransaction) -> BarnabasError | None:
-        async with room:
-            try:
-                await end_transaction(connection.cluster, OpenTransaction(*transaction), commit=commit)
-            except ProducerFenced as error:
-                return _fenced(transaction, error) if commit else None  # whoever has the id now has aborted it
-            except BarnabasError as error:
-                return error
-        return None
-
-    outcomes = await asyncio.gather(*map(end_one, open_ones))
-    return [each for each in outcomes if each is not None]
-
-
-def _fenced(transaction: OpenTransaction, error: ProducerFenced) -> BarnabasError:
-    return ApiError(
-        error.error,
-        f"the transaction {transaction.transactional_id!r} was ended before all tasks were through: it took "
-        f"longer than kafka.transaction.timeout.ms, or the same query runs twice. Start it again: nothing is lost.",
-    )
