@@ -1,6 +1,7 @@
 """``python -m bench.spark``: both connectors in turn, on one broker with the same records; prints a table.
 
-``--scale 0.1`` takes a tenth of the records. Fetches Spark's own connector from Maven.
+``--scale 0.1`` takes a tenth of the records. ``--sides kafka,barnabas,nothing`` adds a Python source and sink that do
+nothing, which is as far down as one can get with Python. Fetches Spark's own connector from Maven.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ def fill(servers: str, rows: dict[str, int]) -> None:
                 producer.send_arrow(pa.table({"key": keys[:count], "value": values[:count]}), f"input-{value_bytes}")
 
 
-def measure(side: str, servers: str, rows: dict[str, int], rounds: int) -> list[dict[str, object]]:
+def measure(side: str, servers: str, rows: dict[str, int], rounds: int, parts: str) -> list[dict[str, object]]:
     jars = ",".join(map(str, connector_jars())) if side == "kafka" else ""
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-m", "bench.spark.side", side, servers, directory, json.dumps(rows), str(rounds)]
+        command = [sys.executable, "-m", "bench.spark.side", side, servers, directory, json.dumps(rows)]
+        command += [str(rounds), parts]
         done = subprocess.run(
             command,
             stdout=subprocess.PIPE,
@@ -66,6 +68,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement; the best counts")
     parser.add_argument("--turns", type=int, default=1, help="how often each side has its turn; the best counts")
     parser.add_argument("--sides", default="kafka,barnabas")
+    parser.add_argument("--parts", default="latency,throughput")
     options = parser.parse_args()
     rows = {size: int(count * options.scale) for size, count in ROWS.items()}
     import pyspark
@@ -80,21 +83,26 @@ def main() -> int:
         fill(broker.bootstrap_servers, rows)
         for _ in range(options.turns):
             for side in options.sides.split(","):
-                for each in measure(side, broker.bootstrap_servers, rows, options.rounds):
+                for each in measure(side, broker.bootstrap_servers, rows, options.rounds, options.parts):
                     name, value, unit = str(each["name"]), float(str(each["value"])), str(each["unit"])
                     units[name] = unit
                     better = max if unit == "rows/s" else min
                     found[name][side] = better(value, found[name].get(side, value))
                     print(f"  {side:9} {name:52} {_number(value):>12} {unit}", flush=True)
-    print(f"\n{'':54}{'kafka':>12}{'barnabas':>12}  {'':8}factor")
+    show(found, units)
+    return 0
+
+
+def show(found: dict[str, dict[str, float]], units: dict[str, str]) -> None:
+    print(f"\n{'':70}{'kafka':>10}{'barnabas':>10}{'nothing':>10}  {'':8}factor")
     for name, sides in found.items():
         kafka, ours = sides.get("kafka"), sides.get("barnabas")
-        if kafka is None and "," in name:
-            kafka = found[name.replace(", at least once", "")].get("kafka")
+        if kafka is None:
+            kafka = found.get(name.replace(", at least once", ""), {}).get("kafka")
         factor = "" if not kafka or not ours else f"{ours / kafka if units[name] == 'rows/s' else kafka / ours:.2f}"
-        cells = "".join(f"{'-' if value is None else _number(value):>12}" for value in (kafka, ours))
-        print(f"{name:54}{cells}  {units[name]:8}{factor}")
-    return 0
+        values = (kafka, ours, sides.get("nothing"))
+        cells = "".join(f"{'-' if value is None else _number(value):>10}" for value in values)
+        print(f"{name:70}{cells}  {units[name]:8}{factor}")
 
 
 def _number(value: float) -> str:

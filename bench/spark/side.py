@@ -14,8 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.spark.processes import memory, processor_seconds
+
 SIZES = {"100 B": 100, "1 KB": 1024}
-LATENCY_BATCHES = 30
+LATENCY_BATCHES = 60
+WARM_BATCHES = 20  # that come before those that count: Java compiles what runs often
+PHASES = {"latestOffset": "where it ends", "queryPlanning": "plan", "walCommit": "note of the offsets"}
+PHASES |= {"addBatch": "the batch itself", "commitOffsets": "note that it is done"}
 
 
 def tell(name: str, value: float, unit: str) -> None:
@@ -35,33 +40,6 @@ def measure(name: str, rows: int, work: Callable[[], None], rounds: int) -> None
     tell(f"{name}: processor time", min(spent) / rows * 1e6, "us/row")
 
 
-def processor_seconds() -> float:
-    """Of this process, its Java and the workers of Python, those that have ended among them."""
-    ticks = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == os.getsid(0):
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mb() -> float:
-    """What this process, its Java and the workers of Python hold, pages that they share counted once."""
-    total = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            session = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[3])
-            if session == os.getsid(0):
-                lines = (entry / "smaps_rollup").read_text().splitlines()
-                total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-        except (OSError, StopIteration, IndexError):
-            continue
-    return total / 1024
-
-
 class Side:
     def __init__(self, format_name: str, servers: str, directory: Path, rows: dict[str, int], rounds: int) -> None:
         import barnabas.spark
@@ -69,6 +47,10 @@ class Side:
         jars = os.environ.get("BENCH_SPARK_JARS", "")
         config = {"spark.driver.memory": "1g"} | ({"spark.jars": jars} if jars else {})
         self.spark = barnabas.spark.session("bench", master="local[2]", config=config, fast_start=False)
+        if format_name == "nothing":
+            from bench.spark.nothing import Nothing
+
+            self.spark.dataSource.register(Nothing)
         self.format = format_name
         self.servers = servers
         self.directory = directory
@@ -83,12 +65,22 @@ class Side:
         writer = frame.write.format(self.format).mode("append").option("kafka.bootstrap.servers", self.servers)
         writer.option("topic", topic).options(**options).save()
 
-    def run(self) -> None:
+    def run(self, parts: list[str]) -> None:
         self.spark.range(10).write.format("noop").mode("overwrite").save()
-        for size, value_bytes in SIZES.items():
-            self.throughput(size, value_bytes)
-        self.latency()
-        tell("memory", memory_mb(), "MB")
+        if "latency" in parts:
+            self.latency("micro-batch of 100 rows")
+            if self.format == "barnabas":
+                self.latency("micro-batch of 100 rows, at least once", deliveryGuarantee="at_least_once")
+        if "throughput" in parts and self.format != "nothing":
+            for size, value_bytes in SIZES.items():
+                self.throughput(size, value_bytes)
+
+    def tell_memory(self, when: str) -> None:
+        held = memory()
+        tell(f"memory, {when}", held.java_mb + held.python_mb, "MB")
+        tell(f"  of which Java, {when}", held.java_mb, "MB")
+        tell(f"  of which Python, {when}", held.python_mb, "MB")
+        tell(f"  processes of Python, {when}", held.python_count, "")
 
     def throughput(self, size: str, value_bytes: int) -> None:
         rows, topic = self.rows[size], f"input-{value_bytes}"
@@ -108,33 +100,35 @@ class Side:
         sums = self.read(topic).groupBy("key").count().selectExpr("key", "cast(count as string) as value")
         measure(f"read-aggregate-write {size}", rows, lambda: self.write(sums, f"sums-{self.format}"), self.rounds)
 
-    def latency(self) -> None:
+    def latency(self, name: str, **options: str) -> None:
         """Batches of 100 rows through a query that copies, and how long each takes."""
         reader = self.spark.readStream.format(self.format).option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", "input-100").option("startingOffsets", "earliest")
         frame = reader.option("maxOffsetsPerTrigger", "100").load().select("key", "value")
         writer = frame.writeStream.format(self.format).option("kafka.bootstrap.servers", self.servers)
-        writer = writer.option("topic", f"copy-{self.format}").option(
-            "checkpointLocation", str(self.directory / "checkpoint")
-        )
-        query = writer.start()
+        writer = writer.option("topic", f"copy-{self.format}").options(**options)
+        query = writer.option("checkpointLocation", str(self.directory / name)).start()
         spent: dict[int, dict[str, int]] = {}
         deadline = time.monotonic() + 120
-        while len(spent) < LATENCY_BATCHES and time.monotonic() < deadline:
+        while len(spent) < WARM_BATCHES + LATENCY_BATCHES and time.monotonic() < deadline:
             for each in query.recentProgress:
                 told = json.loads(each.json)
                 if told["numInputRows"]:
                     spent[told["batchId"]] = told["durationMs"]
             time.sleep(0.2)
+        self.tell_memory(f"during {name}")
         query.stop()
-        warm = [each for batch, each in sorted(spent.items()) if batch >= 5]
-        tell("micro-batch of 100 rows, median", statistics.median(each["triggerExecution"] for each in warm), "ms")
-        tell("of which the batch itself", statistics.median(each["addBatch"] for each in warm), "ms")
+        warm = [each for batch, each in sorted(spent.items()) if batch >= WARM_BATCHES]
+        tell(f"{name}, median", statistics.median(each["triggerExecution"] for each in warm), "ms")
+        for phase, words in PHASES.items():
+            tell(f"  of which {words}, {name}", statistics.median(each.get(phase, 0) for each in warm), "ms")
 
 
 def main() -> None:
-    format_name, servers, directory, rows, rounds = sys.argv[1:6]
-    Side(format_name, servers, Path(directory), json.loads(rows), int(rounds)).run()
+    format_name, servers, directory, rows, rounds, parts = sys.argv[1:7]
+    side = Side(format_name, servers, Path(directory), json.loads(rows), int(rounds))
+    side.run(parts.split(","))
+    side.tell_memory("at the end")
 
 
 if __name__ == "__main__":
