@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.cli.main import main
+from barnabas.cli.shims import kafka_configs
 from barnabas.client.admin import Admin
 from barnabas.client.admin_configs import Change, ConfigEntry, Operation, Resource, ResourceKind
 from barnabas.client.settings import Settings
@@ -83,3 +85,19 @@ def test_the_levels_of_another_broker_are_not_here(broker: Broker) -> None:
     before = levels(broker)["root"].value
     assert asyncio.run(work()) is None
     assert levels(broker)["root"].value == before, "only asked"
+
+
+def test_the_command_line_and_kafkas_script_change_levels_too(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = broker.bootstrap_servers
+    assert main(["config", "set", "logger", "1", "root=INFO", "-b", servers]) == 0
+    assert "root     " in capsys.readouterr().out
+    words = ["--bootstrap-server", servers, "--entity-type", "broker-loggers", "--entity-name", "1"]
+    assert kafka_configs.main([*words, "--alter", "--add-config", f"{AUDIT}=ERROR"]) == 0
+    assert kafka_configs.main([*words, "--describe"]) == 0
+    shown = capsys.readouterr().out
+    assert "root=INFO" in shown
+    assert f"{AUDIT}=ERROR" in shown
+    assert main(["config", "get", "logger", "x", "-b", servers]) == 1
+    assert "a broker has a number" in capsys.readouterr().err

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin
     from barnabas.client.admin_configs import Change, ConfigEntry, Resource
 
-KINDS: Final = ("topic", "broker", "group")
+KINDS: Final = {"topic": "TOPIC", "broker": "BROKER", "group": "GROUP", "logger": "BROKER_LOGGER"}
 ALL_BROKERS: Final = "all"
 DEFAULTS: Final = ("DEFAULT", "STATIC_BROKER")
 
@@ -44,16 +44,20 @@ def run(arguments: Namespace) -> None:
 
 
 def _add_resource(parser: ArgumentParser) -> None:
-    parser.add_argument("kind", choices=KINDS, metavar="KIND", help="topic, broker or group")
-    parser.add_argument("name", metavar="NAME", help=f"its name; of a broker its id, or {ALL_BROKERS}")
+    parser.add_argument(
+        "kind", choices=KINDS, metavar="KIND", help="topic, broker, group, or logger for the levels of a broker's log"
+    )
+    parser.add_argument(
+        "name", metavar="NAME", help=f"its name; of a broker and of loggers its id; {ALL_BROKERS}: all brokers"
+    )
 
 
 def _resource(kind: str, name: str) -> Resource:
     from barnabas.client.admin_configs import Resource, ResourceKind
 
-    if kind == "broker" and name != ALL_BROKERS and not name.isdecimal():
+    if kind in ("broker", "logger") and not name.isdecimal() and (kind, name) != ("broker", ALL_BROKERS):
         raise Failure(f"a broker has a number: {name!r} is none; say {ALL_BROKERS} for what holds for every broker")
-    return Resource(ResourceKind[kind.upper()], "" if kind == "broker" and name == ALL_BROKERS else name)
+    return Resource(ResourceKind[KINDS[kind]], "" if kind == "broker" and name == ALL_BROKERS else name)
 
 
 async def _entries(admin: Admin, resource: Resource, **more: bool) -> dict[str, ConfigEntry]:

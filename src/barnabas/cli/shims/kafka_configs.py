@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin
     from barnabas.client.admin_configs import Resource
 
-KINDS: Final = {"topics": ("TOPIC", "topic"), "brokers": ("BROKER", "broker"), "groups": ("GROUP", "group")}
+KINDS: Final = {
+    "topics": ("TOPIC", "topic"),
+    "brokers": ("BROKER", "broker"),
+    "broker-loggers": ("BROKER_LOGGER", "broker-logger"),
+    "groups": ("GROUP", "group"),
+}
+OPTIONS: Final = (*((plural, option) for plural, (_, option) in KINDS.items()), ("users", "user"))
 QUOTAS: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 SOURCES: Final = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -24,9 +30,10 @@ SOURCES: Final = {
     3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
     4: "STATIC_BROKER_CONFIG",
     5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-DYNAMIC: Final = (1, 2, 3, 8)
+DYNAMIC: Final = (1, 2, 3, 6, 8)
 # Values in brackets may hold commas: SCRAM-SHA-256=[iterations=4096,password=x]
 _ASSIGNMENT: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,]*)\s*(?:,|$)")
 
@@ -47,7 +54,7 @@ def _configure(parser: ArgumentParser) -> None:
     add("--entity-default", action="store_true")
     add("--add-config", metavar="K=V,K=[V,V],...")
     add("--delete-config", metavar="K,K,...")
-    for plural, option in (("topics", "topic"), ("brokers", "broker"), ("groups", "group"), ("users", "user")):
+    for plural, option in OPTIONS:
         add(f"--{option}", metavar="NAME", help=f"the same as --entity-type {plural} --entity-name NAME")
     add("--broker-defaults", action="store_true")
 
@@ -72,9 +79,10 @@ async def _run(arguments: Namespace) -> None:
 
 def _entity(arguments: Namespace) -> tuple[str, str | None]:
     """Kind and name; the empty name is the default of all, None is every one that there is."""
-    for plural, option in (("topics", "topic"), ("brokers", "broker"), ("groups", "group"), ("users", "user")):
-        if getattr(arguments, option) is not None:
-            return plural, getattr(arguments, option)
+    for plural, option in OPTIONS:
+        name = getattr(arguments, option.replace("-", "_"))
+        if name is not None:
+            return plural, name
     if arguments.broker_defaults:
         return "brokers", ""
     if arguments.entity_type is None:
@@ -114,7 +122,8 @@ async def _every(admin: Admin, kind: str) -> list[str]:
         return [topic.name for topic in await admin.cluster.all_topics()]
     if kind == "groups":
         return [group.group_id for group in await admin.list_groups()]
-    return [*(str(broker.id) for broker in (await admin.describe_cluster()).brokers), ""]
+    brokers = [str(broker.id) for broker in (await admin.describe_cluster()).brokers]
+    return brokers if kind == "broker-loggers" else [*brokers, ""]
 
 
 async def _lines(admin: Admin, kind: str, name: str, *, is_all: bool) -> list[str]:
@@ -134,7 +143,7 @@ async def _lines(admin: Admin, kind: str, name: str, *, is_all: bool) -> list[st
     (result,) = answer.results
     if result.error_code:
         raise Failure(f"Error while executing config command: {result.error_message}")
-    own = {"topics": (1,), "brokers": (2,) if name else (3,), "groups": (8,)}[kind]
+    own = {"topics": (1,), "brokers": (2,) if name else (3,), "broker-loggers": (6,), "groups": (8,)}[kind]
     return [
         f"  {row.name}={row.value} sensitive={str(row.is_sensitive).lower()} synonyms={{{_synonyms(row)}}}"
         for row in result.configs
