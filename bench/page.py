@@ -6,6 +6,7 @@ What is written by hand stands outside of the two marks. Called by the command l
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from bench.measure import Summary
 from bench.picture import draw
 from bench.report import Line, judgement, lines_of, number, ratio_text, spread_text
 from bench.results import load
+from bench.run import Row
 from bench.workloads import SECTIONS
 
 _DOCS = Path(__file__).parents[1] / "docs"
@@ -26,7 +28,7 @@ _HEAD = ("workload", "unit", "Kafka", "Barnabas", "ratio", "", "two brokers", "r
 
 def write_docs() -> None:
     rows, notes = load(RESULTS)
-    PAGE.write_text(with_tables(PAGE.read_text(), tables(lines_of(rows), notes)))
+    PAGE.write_text(with_tables(PAGE.read_text(), tables(rows, notes)))
     draw(lines_of(rows), PICTURE)
 
 
@@ -37,9 +39,10 @@ def with_tables(page: str, text: str) -> str:
     return f"{before}{BEGINS}\n\n{text}\n\n{ENDS}{after}"
 
 
-def tables(lines: Sequence[Line], notes: Sequence[str]) -> str:
+def tables(rows: Sequence[Row], notes: Sequence[str]) -> str:
     """A table per section, and what they come to."""
-    parts = [" ".join(f"{note}." for note in notes), _summary(lines)]
+    lines = lines_of(rows)
+    parts = [f"{' '.join(f'{note}.' for note in notes)} {_noise(rows)}", _summary(lines)]
     for section, title in SECTIONS.items():
         of_section = [line for line in lines if line.workload.section == section]
         if of_section:
@@ -57,6 +60,15 @@ def _summary(lines: Sequence[Line]) -> str:
         "Figures are medians; the spread is half of what lies between the smallest and the largest run, of Kafka and "
         "of Barnabas. More is better in every ratio, and from 0.95 to 1.05 it is level."
     )
+
+
+def _noise(rows: Sequence[Row]) -> str:
+    """What the machine did for others meanwhile."""
+    cores = [row.figures["others_cores"] for row in rows if "others_cores" in row.figures]
+    if not cores:
+        return ""
+    middle, most = statistics.median(cores), max(cores)
+    return f"While these runs went on, other programs used {middle:.2f} cores in the median run and {most:.1f} at most."
 
 
 def _table(lines: Sequence[Line]) -> list[str]:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bench.clients.outcome import ClientFailed, Outcome
+from bench.clients.outcome import ClientFailed, Outcome, children_seconds
 from bench.clients.raw import command, fill, run_generator
 from bench.clients.topics import topic_of
 from bench.machine import evict
@@ -35,6 +35,7 @@ _SECONDS_MIN = 4.0
 def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
     parameters = {name: value for name, value in workload.parameters.items() if name not in _NEIGHBOURS}
     kind = next((name for name in _NEIGHBOURS if name in workload.parameters), "")
+    used_before = children_seconds()
     with ExitStack() as stack:
         topic = stack.enter_context(topic_of(peer, workload))
         if kind == "tails":
@@ -43,7 +44,10 @@ def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
         elif kind:
             other = stack.enter_context(topic_of(peer, workload))
             stack.enter_context(_beside(kind, peer, other, workload))
-        return run_generator("produce", peer, topic, parameters, replace(pace, seconds=max(pace.seconds, _SECONDS_MIN)))
+        longer = replace(pace, seconds=max(pace.seconds, _SECONDS_MIN))
+        outcome = run_generator("produce", peer, topic, parameters, longer)
+    # Neighbours are clients too: what they used is not the machine's noise.
+    return replace(outcome, client_cpu_seconds=children_seconds() - used_before)
 
 
 @contextmanager

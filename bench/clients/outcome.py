@@ -32,7 +32,7 @@ class Outcome:
 
 def run_program(peer: Peer, command: Sequence[str]) -> tuple[str, measure.Cost, float]:
     """Runs a client to its end. Returns what it printed, what the broker spent, and what the client spent."""
-    before, used_before = measure.sample(peer.pids), _children_seconds()
+    before, used_before = measure.sample(peer.pids), children_seconds()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:
@@ -43,9 +43,10 @@ def run_program(peer: Peer, command: Sequence[str]) -> tuple[str, measure.Cost, 
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-5:]
         raise ClientFailed(f"the client ended with {done.returncode}: {' | '.join(said)}")
-    return done.stdout, cost, _children_seconds() - used_before
+    return done.stdout, cost, children_seconds() - used_before
 
 
-def _children_seconds() -> float:
+def children_seconds() -> float:
+    """CPU of all programs that this process has started and seen the end of."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
