@@ -73,14 +73,14 @@ def add_connection(parser: ArgumentParser) -> None:
 
 def _of_files(arguments: Namespace) -> dict[str, str]:
     """Client settings from the profile, and from the file that was named, here or in the environment; that one wins."""
-    from pathlib import Path
-
     from barnabas.cli.profiles import path_of, profile_in_use
 
     named: str | None = getattr(arguments, "client_config", None)
     profile = getattr(arguments, "profile", None) or profile_in_use()
     if named is None and profile is None:
         return {}
+    from pathlib import Path
+
     if profile is not None and not path_of(profile).exists():
         raise Failure(f"there is no profile {profile!r}; `barnabas profile list` shows what there is")
     found: dict[str, str] = {}

@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -49,7 +47,7 @@ def up(
         print("barnabas: the broker's own checks are part of it: start it without python -O", file=sys.stderr)
         return 2
     write_logs()
-    temporary = tempfile.mkdtemp(prefix="barnabas-") if ephemeral else None
+    temporary = _temporary() if ephemeral else None
     try:
         given = _given(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
         settings = BrokerSettings.of(given)
@@ -61,7 +59,15 @@ def up(
         return 1
     finally:
         if temporary:
+            import shutil
+
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary() -> str:
+    import tempfile  # with its chance and its archives: for those who want it
+
+    return tempfile.mkdtemp(prefix="barnabas-")
 
 
 def _given(

@@ -7,7 +7,7 @@ code is handed one.
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -50,13 +50,19 @@ def _nothing() -> None:
 
 class RealEntropy:
     def token(self, size_bytes: int) -> bytes:
-        return secrets.token_bytes(size_bytes)
+        return os.urandom(size_bytes)
 
     def below(self, limit: int) -> int:
-        return secrets.randbelow(limit)
+        """What ``secrets`` does, whose import takes longer than a small command should."""
+        assert limit > 0
+        bits = limit.bit_length()
+        size_bytes = (bits + 7) // 8
+        while (value := int.from_bytes(os.urandom(size_bytes), "big") >> (8 * size_bytes - bits)) >= limit:
+            pass
+        return value
 
     def uuid(self) -> Uuid:
-        return random_uuid(secrets.token_bytes)
+        return random_uuid(os.urandom)
 
 
 class RealWorkers:

@@ -11,7 +11,6 @@ import errno
 import fcntl
 import os
 import resource
-import shutil
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -72,6 +71,8 @@ class RealDisk:
             if os.path.islink(path) or not os.path.isdir(path):
                 _called(os.unlink, path)  # what a link points to is not ours, and a pipe would be waited for
             else:
+                import shutil  # it brings every kind of archive with it, and few who have a disk remove a tree
+
                 _called(shutil.rmtree, path)
         except FileNotFoundError:
             return

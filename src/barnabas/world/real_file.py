@@ -8,7 +8,6 @@ device runs in the disk's threads; the descriptor stays open until the last of t
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import fcntl
 import os
@@ -16,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Final, TypeVar
 
 from barnabas.world.chunks import ChunkPool
@@ -41,10 +41,13 @@ def failure(path: str, error: OSError) -> DiskFailure:
     return DiskFull(path, reason) if error.errno in NO_SPACE else DiskFailure(path, reason)
 
 
+@cache
 def _find_sync_file_range() -> Callable[[int], object] | None:
     """Linux's call that starts writing dirty pages without waiting for them; other systems have none."""
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes  # for the first segment that is full, not for everybody who has a disk
+
     function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if function is None:
         return None
@@ -52,7 +55,6 @@ def _find_sync_file_range() -> Callable[[int], object] | None:
     return lambda descriptor: function(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE)
 
 
-_start_writing = _find_sync_file_range()
 # macOS has no fdatasync; its fsync leaves the drive's cache alone, only F_FULLFSYNC empties it.
 _full_sync: Callable[[int], object]
 if sys.platform == "darwin":
@@ -214,15 +216,16 @@ class RealFile:
             raise DiskFailure(self.path, f"the device refused an fsync: {error.strerror}") from error
 
     def start_writeback(self) -> None:
-        if _start_writing is None or self._is_writing_back or self._descriptor == CLOSED:
+        if self._is_writing_back or self._descriptor == CLOSED or _find_sync_file_range() is None:
             return
         self._is_writing_back = True
         self._submit(self._resources.syncers, self._write_back)
 
     def _write_back(self, descriptor: int) -> None:
-        assert _start_writing is not None
+        start_writing = _find_sync_file_range()
+        assert start_writing is not None
         self._is_writing_back = False
-        _start_writing(descriptor)  # a hint: what it cannot write, the next fsync reports
+        start_writing(descriptor)  # a hint: what it cannot write, the next fsync reports
 
     def truncate(self, size_bytes: int) -> None:
         try:
