@@ -91,7 +91,12 @@ def run_once(peer: Peer, workload: Workload, pace: Pace, number: int) -> Row:
 
 
 def _warm_up(peer: Peer, first: Workload, pace: Pace) -> None:
-    seconds = pace.first_warmup_seconds if peer.learns else min(pace.first_warmup_seconds, _SHORT_WARMUP_SECONDS)
+    # Several of them share the processors while they learn.
+    seconds = (
+        pace.first_warmup_seconds * peer.brokers
+        if peer.learns
+        else min(pace.first_warmup_seconds, _SHORT_WARMUP_SECONDS)
+    )
     longer = replace(pace, seconds=seconds, warmup_seconds=0, bytes_max=pace.bytes_max * 4)
     # Its figures are thrown away; a broker that cannot do this fails in the row that follows, which says so.
     run_once(peer, replace(_WARMUP, replication_factor=first.replication_factor), longer, 0)
