@@ -77,6 +77,7 @@ class Terminal:
             **{name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")},
             "PATH": f"{commands}:{os.environ['PATH']}",
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self._port}",
+            "BARNABAS_HOME": str(home / "profiles"),
         }
 
     def type(self, command: str) -> list[str]:
