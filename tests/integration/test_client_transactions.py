@@ -25,7 +25,7 @@ from barnabas.client.errors import CommitFailed, NoTransaction, ProducerFenced, 
 from barnabas.client.producer import Producer
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.settings import Settings
-from barnabas.client.transactions import OpenTransaction, Transactions, end_transaction
+from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model.ids import TopicPartition
 from barnabas.testing import Broker
 
@@ -116,6 +116,32 @@ def test_records_outside_of_a_transaction_are_refused(servers: str, topic: str) 
         async with Producer(ProducerSettings(bootstrap_servers=(servers,))) as producer:
             with pytest.raises(NoTransaction):
                 await producer.begin_transaction()
+
+    run(work)
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_an_end_that_was_interrupted_is_asked_for_again(servers: str, topic: str, commit: bool) -> None:
+    async def work() -> None:
+        await make_topic(servers, topic)
+        async with Producer(settings(servers, topic)) as producer:
+            end, other = producer.commit_transaction, producer.abort_transaction
+            if not commit:
+                end, other = other, end
+            await producer.begin_transaction()
+            await producer.send(topic, b"one")
+            ending = asyncio.create_task(end())
+            while producer._transactional().state is State.OPEN or producer._transactional().state is State.DOOMED:
+                await asyncio.sleep(0)
+            ending.cancel()
+            await asyncio.wait([ending])
+            if producer._transactional().state is State.ENDING:
+                with pytest.raises(NoTransaction, match="nobody knows"):
+                    await other()
+                await end()
+            async with producer.transaction():
+                await producer.send(topic, b"two")
+        assert await committed(servers, topic) == ([b"one", b"two"] if commit else [b"two"])
 
     run(work)
 

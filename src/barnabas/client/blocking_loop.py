@@ -60,6 +60,15 @@ class LoopThread:
 
     def stop(self) -> None:
         if self._thread.is_alive():
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            asyncio.run_coroutine_threadsafe(self._end(), self.loop)
             self._thread.join(CANCEL_SECONDS_MAX)
             self.loop.close()
+
+    async def _end(self) -> None:
+        """Give up what was interrupted and is under way still, then stop."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=CANCEL_SECONDS_MAX / 2)
+        self.loop.call_soon(self.loop.stop)

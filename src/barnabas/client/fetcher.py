@@ -24,6 +24,7 @@ from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.batch import iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
+PAUSE_MS_MIN: Final = 1  # whatever retry.backoff.ms says: a pause that is over at once is none
 FETCH_LANE: Final = "fetch"  # a long poll would hold up whatever waits behind it on the same connection
 NAMED_VERSION_MAX: Final = 12  # from 13 on Fetch speaks of topic ids
 _SESSION_ERRORS: Final = frozenset(
@@ -54,7 +55,7 @@ class Fetcher:
                 looked_at = loop.time()
                 await self._look(looked_at)
                 # A look may take longer than the pause that it has asked for: that time counts too, or nobody wakes us.
-                waiting = [c.not_before for c in self._cursors.values() if c.not_before >= looked_at]
+                waiting = [c.not_before for c in self._cursors.values() if c.not_before > looked_at]
                 try:
                     async with asyncio.timeout_at(min(waiting, default=None)):
                         await self._wake.wait()
@@ -99,7 +100,7 @@ class Fetcher:
             self.news.set()
             return
         self._cluster.invalidate()
-        cursor.not_before = now + self._cluster.backoff().next_ms() / 1000
+        cursor.not_before = now + max(self._cluster.backoff().next_ms(), PAUSE_MS_MIN) / 1000
 
     # --- one fetch ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ new epoch.
 
     IDLE --begin--> OPEN --commit, abort--> IDLE
     OPEN --a record or offset failed--> DOOMED --abort--> IDLE
+    OPEN, DOOMED --nobody heard how it ended--> ENDING --the same end again--> IDLE
     any --fenced--> FENCED
 """
 
@@ -53,6 +54,7 @@ class State(enum.Enum):
     IDLE = "idle"
     OPEN = "open"
     DOOMED = "doomed"
+    ENDING = "ending"
     FENCED = "fenced"
 
 
@@ -72,6 +74,7 @@ class Transactions:
         self.is_implicit = False  # version 2 of the protocol
         self._reason: BarnabasError | None = None
         self._is_started = False  # the coordinator may know of the open transaction
+        self._is_commit = False  # the end that was asked for last
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, KeyKind.TRANSACTION, transactional_id)
         self._timeout_ms = timeout_ms
@@ -114,19 +117,37 @@ class Transactions:
 
     async def end(self, *, commit: bool) -> None:
         """Tell the coordinator. Whether anything is still under way is the producer's to know."""
-        if commit:
-            self.check_open()
-        elif self.state is State.FENCED:
-            raise self._fenced()
-        elif self.state is State.IDLE:
-            raise NoTransaction("there is no transaction to abort")
+        self.check_end(commit=commit)
         if self._is_started:
-            answer = await self._told_end(commit=commit)
+            answer = await self._ended(commit=commit)
             if answer.producer_id >= 0:
                 self.identity = Identity(answer.producer_id, answer.producer_epoch)
             elif not commit:
                 await self._init()  # sequences may have gaps; a new epoch begins them anew
         self.state = State.IDLE
+
+    def check_end(self, *, commit: bool) -> None:
+        """Only an open transaction can be committed; one whose end is not known can only be ended the same way."""
+        if self.state is State.ENDING:
+            if commit is not self._is_commit:
+                asked = "a commit" if self._is_commit else "an abort"
+                raise NoTransaction(f"{asked} was asked for, and nobody knows what came of it: ask for it again")
+        elif commit:
+            self.check_open()
+        elif self.state is State.FENCED:
+            raise self._fenced()
+        elif self.state is State.IDLE:
+            raise NoTransaction("there is no transaction to abort")
+
+    async def _ended(self, *, commit: bool) -> EndTxnResponse:
+        """Whoever is interrupted here, or gives up, does not know whether the coordinator has heard it."""
+        before, self.state, self._is_commit = self.state, State.ENDING, commit
+        try:
+            return await self._told_end(commit=commit)
+        except BarnabasError as error:
+            if self.state is State.ENDING and not error.retriable:
+                self.state = before
+            raise
 
     def hand_over(self) -> OpenTransaction:
         """Somebody else ends it. This producer takes a new epoch if it is used again."""
