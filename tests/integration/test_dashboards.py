@@ -172,6 +172,11 @@ def test_labels_are_those_of_the_dashboards(shown: str, name: str, labels: set[s
     assert all(set(re.findall(r'([a-z_]+)="', line)) == labels for line in found)
 
 
+def test_groups_are_counted_by_state(shown: str) -> None:
+    prefix = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+    assert {f"{prefix} 1", f"{prefix}empty 1", f"{prefix}stable 0"} <= set(shown.splitlines())
+
+
 def test_confluents_names_are_shown_to_those_who_ask_so(shown: str, port: int) -> None:
     other = page(port, "/metrics?style=confluent")
     assert set(NAME.findall(CONFLUENT)) <= names(other)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
+from barnabas.coordinator.classic_group import GroupState
 from barnabas.coordinator.group_shard import GroupShard
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.model.errors import CorruptBatch
@@ -63,7 +64,8 @@ class GroupLags:
 
     def states(self) -> Counter[str]:
         """How many groups whose coordinator is here are in which state, by Kafka's words."""
-        return Counter(group.state for shard in self._shards() for group in shard.groups.values())
+        states = [group.state for shard in self._shards() for group in shard.groups.values()]
+        return Counter(state.value if isinstance(state, GroupState) else state for state in states)
 
     def rows(self) -> Iterator[Lag]:
         """Everything that the groups here have committed; others may be served between one row and the next."""

@@ -39,7 +39,11 @@ def lines_of(batch: ReadBatch, *, start: int, end: int | None) -> Iterator[Line]
             record = _readable(record)
         yield Line(
             *batch.partition,
-            *record,
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
             leader_epoch=header.leader_epoch,
             producer_id=header.producer_id,
             producer_epoch=header.producer_epoch,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import duration, is_table, print_facts, print_table, print_value, size
+from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value, size
 from barnabas.cli.verbs import admin_of, now_ms
 
 if TYPE_CHECKING:
@@ -107,14 +107,15 @@ def show(arguments: Namespace, figures: dict[str, Any]) -> None:
         }
     )
     print()
-    columns = ("PARTITION", "RECORDS", "BATCHES", "BYTES", "RATE", "RECORDS/BATCH", "BATCH P50", "BATCH MAX")
+    columns = ("PARTITION", "RECORDS", "BATCHES", "BYTES", "RECORDS/S", "BYTES/S", "A BATCH", "P50", "MAX")
     rows = [
         (
             row["partition"],
             row["records"],
             row["batches"],
             size(row["bytes"]),
-            _rate(row),
+            NOBODY if row["records_per_second"] is None else row["records_per_second"],
+            NOBODY if row["bytes_per_second"] is None else size(row["bytes_per_second"]),
             row["records_per_batch"],
             size(row["batch_bytes_p50"]),
             size(row["batch_bytes_max"]),
