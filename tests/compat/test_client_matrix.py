@@ -41,4 +41,5 @@ def test_our_clients_pass_their_tests_with_apache_kafka(version: str) -> None:
         environment = {**os.environ, "BARNABAS_TEST_BOOTSTRAP": node.bootstrap, "BARNABAS_TEST_VERSION": version}
         ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX)
         assert ran.returncode == 0, f"{ran.stdout[-6000:]}\n{ran.stderr[-2000:]}\n{node.log_end()}"
+        print(f"Apache Kafka {node.version}: {ran.stdout.splitlines()[-1]}")
         assert "passed" in ran.stdout

@@ -279,7 +279,7 @@ class Producer(Generic[K, V]):
         await self._transactional().send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
-        """Flush and commit. Whoever does not hear how it went, because it took too long or was cancelled, asks again."""
+        """Flush and commit. Whoever does not hear how it went, being too impatient or cancelled, asks again."""
         transactions = self._transactional()
         transactions.check_end(commit=True)
         await self.flush()
