@@ -100,7 +100,9 @@ class LogScan:
         """Read one segment, make its indexes anew, cut it before the first fault: (where it ends, was it cut)."""
         segment.reset_indexes()
         segment.reset_aborted()
-        self._snapshots.take(self._producers.by_id.values(), segment.base_offset)
+        if segment.size_bytes or self._producers.by_id or self._snapshots.offsets:
+            # An empty log has nobody to remember: after a crash there may be thousands of them.
+            self._snapshots.take(self._producers.by_id.values(), segment.base_offset)
         position, end_offset = 0, segment.base_offset
         last: _Batch | None = None  # taken over when the next one bears it out
         is_contradicted = False

@@ -35,6 +35,8 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         self._resources = Resources()
+        self._syncing: dict[str, asyncio.Future[None]] = {}  # directories, by path
+        self._following: dict[str, asyncio.Future[None]] = {}
 
     @property
     def open_files_max(self) -> int:
@@ -114,7 +116,31 @@ class RealDisk:
         return facts.f_blocks * facts.f_frsize
 
     async def sync_directory(self, path: str) -> None:
-        await asyncio.wrap_future(self._resources.syncers.submit(_sync_directory, path or "."))
+        """Thousands of logs may ask for the same directory at once: what comes while a sync runs shares the next."""
+        running = self._syncing.get(path)
+        if running is None:
+            await self._sync_directory(path)
+            return
+        following = self._following.get(path)
+        if following is None:
+            following = self._following[path] = asyncio.ensure_future(self._sync_after(running, path))
+        await asyncio.shield(following)
+
+    async def _sync_after(self, running: asyncio.Future[None], path: str) -> None:
+        await asyncio.wait([running])
+        del self._following[path]  # from here on a name may come too late for this sync
+        if not running.cancelled():
+            running.result()  # one that failed is never tried again: the next may succeed and have lost what failed
+        await self._sync_directory(path)
+
+    async def _sync_directory(self, path: str) -> None:
+        running = asyncio.wrap_future(self._resources.syncers.submit(_sync_directory, path or "."))
+        self._syncing[path] = running
+        try:
+            await asyncio.shield(running)
+        finally:
+            if self._syncing.get(path) is running:
+                del self._syncing[path]
 
     def close(self) -> None:
         """End the threads once they are idle. The disk is of no use afterwards."""
