@@ -17,6 +17,7 @@ from barnabas.wire.api import ApiKey
 from barnabas.wire.frame import decode_response, encode_request
 from barnabas.wire.message import Message
 from barnabas.wire.messages import response_of
+from barnabas.wire.record_builder import unfilled
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -227,7 +228,7 @@ class Channel(asyncio.BufferedProtocol):
             (size,) = _unpack_size(rest)
             if size + SIZE_BYTES > SCRATCH_BYTES:
                 self._frame_goal = size
-                self._frame = bytearray(min(size, max(FIRST_FRAME_BYTES, self._frame_bytes_proven)))
+                self._frame = unfilled(min(size, max(FIRST_FRAME_BYTES, self._frame_bytes_proven)))
                 self._filled = len(rest) - SIZE_BYTES
                 self._frame[: self._filled] = rest[SIZE_BYTES:]
                 return
@@ -240,7 +241,7 @@ class Channel(asyncio.BufferedProtocol):
         if self._filled < self._frame_goal:
             # Memory grows with the bytes that came, not with the length that was announced. The event loop still
             # holds a view of the old memory, so it is replaced and not resized.
-            larger = bytearray(min(self._frame_goal, 2 * len(frame)))
+            larger = unfilled(min(self._frame_goal, 2 * len(frame)))
             larger[: len(frame)] = frame
             self._frame = larger
             return

@@ -32,6 +32,10 @@ COLUMN_BYTES_MAX: Final = (1 << 31) - 1
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
+CONSTANTS_MAX: Final = 256
+CONSTANT_ROWS_MAX: Final = 1 << 17
+_constants: Final[dict[str | int, Any]] = {}
+
 
 @cache
 def schema(*, with_headers: bool = False) -> pyarrow.Schema:
@@ -82,8 +86,8 @@ def to_arrow(
     arrays = [
         key,
         value,
-        pa.repeat(pa.scalar(topic, pa.string()), rows),
-        pa.repeat(pa.scalar(partition, pa.int32()), rows),
+        _constant(topic, rows),
+        _constant(partition, rows),
         offset,
         timestamp,
         _timestamp_types(parts, rows),
@@ -148,13 +152,27 @@ class _BytesBuffers:
 
 
 def _timestamp_types(parts: list[Part], rows: int) -> pyarrow.Array:
-    pa = arrow()
-    arrays = []
-    for index, part in enumerate(parts):
-        end = parts[index + 1].row if index + 1 < len(parts) else rows
-        kind = LOG_APPEND_TIME if part.header.uses_append_time else CREATE_TIME
-        arrays.append(pa.repeat(pa.scalar(kind, pa.int32()), end - part.row))
-    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.int32())
+    ends = [*(part.row for part in parts[1:]), rows]
+    kinds = [LOG_APPEND_TIME if part.header.uses_append_time else CREATE_TIME for part in parts]
+    if len(set(kinds)) <= 1:
+        return _constant(kinds[0] if kinds else CREATE_TIME, rows)
+    arrays = [_constant(kind, end - part.row) for kind, part, end in zip(kinds, parts, ends, strict=True)]
+    return arrow().concat_arrays(arrays)
+
+
+def _constant(content: str | int, rows: int) -> pyarrow.Array:
+    """A column in which every row is the same: text, or an int32. Columns of one content share their memory."""
+    known = _constants.get(content)
+    if known is None or len(known) < rows:
+        pa = arrow()
+        size = max(rows, min(2 * len(known), CONSTANT_ROWS_MAX)) if known is not None else rows
+        known = pa.repeat(pa.scalar(content, pa.string() if isinstance(content, str) else pa.int32()), size)
+        if len(known) > CONSTANT_ROWS_MAX:
+            return known
+        while len(_constants) >= CONSTANTS_MAX:
+            _constants.pop(next(iter(_constants)))
+        _constants[content] = known
+    return known.slice(0, rows)
 
 
 def encode_columns(

@@ -38,6 +38,14 @@ COMPILED: bool = cython.compiled
 NO_ROOM = -1
 
 
+def unfilled(size: int) -> bytearray:
+    """Bytes to be overwritten by whoever asks, who hands on none that he has not: zeros take as long as the reading."""
+    buffer = bytearray(0 if cython.compiled else size)
+    if cython.compiled:
+        PyByteArray_Resize(buffer, size)
+    return buffer
+
+
 @cython.cclass
 class RecordBuilder:
     """``append`` answers with a record's place in the batch, or -1 if it has no room or is closed.

@@ -165,6 +165,16 @@ def test_a_batch_is_sealed_again_under_another_number_and_codec(builders: Any) -
         assert records.batch.read_header(batch, 0).producer_id == producer_id
 
 
+def test_unfilled_bytes_are_as_many_as_were_asked_for() -> None:
+    for module in (record_builder, INTERPRETED):
+        for size in (0, 1, 300_000):
+            buffer = module.unfilled(size)
+            assert type(buffer) is bytearray
+            assert len(buffer) == size
+            buffer[:] = b"x" * size
+            assert buffer == b"x" * size
+
+
 OPTIONAL_BYTES = st.none() | st.binary(max_size=300)
 ROWS = st.lists(
     st.tuples(
