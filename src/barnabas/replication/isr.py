@@ -116,6 +116,11 @@ class Follower:
             return max(self.caught_up_ms, self.presence.used_ms)
         return self.caught_up_ms
 
+    @property
+    def seen_ms(self) -> int:
+        """When it last asked for anything, be it only on its session."""
+        return self.fetched_ms if self.presence is None else max(self.fetched_ms, self.presence.used_ms)
+
     def leave(self, presence: Presence | None) -> None:
         """It does not fetch the partition on this session any longer."""
         if self.presence is presence:

@@ -53,6 +53,7 @@ class Nobody:
 
 
 NOBODY: Final = Nobody()
+SILENCE_MS_MIN: Final = 5_000  # many times what lies between two fetches of a follower
 
 
 class Partition:
@@ -206,6 +207,18 @@ class Partition:
         future = asyncio.get_running_loop().create_future()
         self.when_acknowledged(last_offset, lambda done: None if future.done() else future.set_result(done))
         return bool(await future)
+
+    def why_late(self, waited_ms: int) -> errors.WireError:
+        """What a producer is told whose batch was not acknowledged in time.
+
+        Where no follower has asked for anything all the while, this broker may be cut off and another may lead. A
+        producer that were told of nothing but the time would come back here and not ask who does.
+        """
+        if self.in_sync is not None and self.in_sync.followers:
+            since_ms = self._clock.monotonic_ms() - max(waited_ms, SILENCE_MS_MIN)
+            if all(follower.seen_ms < since_ms for follower in self.in_sync.followers.values()):
+                return errors.NOT_LEADER_OR_FOLLOWER
+        return errors.REQUEST_TIMED_OUT
 
     def _advance(self) -> None:
         """Move the high watermark to what every in-sync replica has; it stays while too few are in sync (KIP-966)."""

@@ -247,3 +247,19 @@ def test_a_controller_that_is_away_for_a_while_is_asked_again() -> None:
         assert trio.isr == [1, 2]
 
     play(scene)
+
+
+def test_a_leader_that_hears_from_no_follower_sends_producers_to_look_for_another() -> None:
+    async def scene(trio: Trio) -> None:
+        await leader_acknowledges(trio, b"one")
+        leader = trio.leader()
+        trio.isolate(3)
+        await trio.settled(10_000)
+        assert leader.why_late(10_000) is errors.REQUEST_TIMED_OUT, "one follower is there: this one leads"
+        trio.isolate(2)
+        await trio.settled(1_000)
+        assert leader.why_late(100) is errors.REQUEST_TIMED_OUT, "a follower may take its time"
+        await trio.settled(10_000)
+        assert leader.why_late(5_000) is errors.NOT_LEADER_OR_FOLLOWER
+
+    play(scene)

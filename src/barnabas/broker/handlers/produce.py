@@ -207,7 +207,8 @@ def _wait(
 
     def time_out() -> None:
         for number in sorted(left):
-            _unsay(waiting[number][0], errors.REQUEST_TIMED_OUT)
+            row, partition, _ = waiting[number]
+            _unsay(row, partition.why_late(timeout_ms))
         left.clear()
         deferred.answer(response)
 

@@ -175,6 +175,6 @@ def _wait(answer: Callable[..., Parts], partition: Partition, appended: Appended
     def fail(error: WireError) -> None:
         settle(answer(error.code, -1, -1, -1))
 
-    timer = loop.call_later(timeout_ms / 1000, fail, errors.REQUEST_TIMED_OUT)
+    timer = loop.call_later(timeout_ms / 1000, lambda: fail(partition.why_late(timeout_ms)))
     partition.when_acknowledged(appended.last_offset, acknowledged)
     return future
