@@ -29,10 +29,14 @@ class Address(NamedTuple):
 
 
 def local_cluster(
-    directory: str, addresses: Sequence[Address], *, overrides: Mapping[str, str] | None = None
+    directory: str,
+    addresses: Sequence[Address],
+    *,
+    overrides: Mapping[str, str] | None = None,
+    controllers: int = CONTROLLERS_MAX,
 ) -> dict[int, dict[str, str]]:
     """The settings of every node, by node id; the first is the one that founds the cluster."""
-    quorum = ",".join(f"{each.host}:{each.controller_port}" for each in addresses[:CONTROLLERS_MAX])
+    quorum = ",".join(f"{each.host}:{each.controller_port}" for each in addresses[:controllers])
     return {
         node_id: {
             **DEVELOPMENT,
@@ -41,7 +45,7 @@ def local_cluster(
             "controller.listener.names": CONTROLLER_LISTENER,
             "controller.quorum.bootstrap.servers": quorum,
             "log.dirs": f"{directory}/broker-{node_id}",
-            **_roles(each, is_controller=node_id <= CONTROLLERS_MAX),
+            **_roles(each, is_controller=node_id <= controllers),
             **(overrides or {}),
         }
         for node_id, each in enumerate(addresses, 1)

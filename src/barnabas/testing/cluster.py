@@ -1,17 +1,17 @@
 """A cluster for tests: a process to each broker, on free ports, below one directory; any of them can be killed.
 
-Every broker is a controller too, up to three. What a broker writes is there when it starts again. The same settings are
-run by ``barnabas up --brokers``.
+Every broker is a controller too, up to three unless more are asked for. What a broker writes is there when it starts
+again. The same settings are run by ``barnabas up --brokers``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from barnabas.broker.local_cluster import CONFIG_FILE, Address, local_cluster, properties_text
+from barnabas.broker.local_cluster import CONFIG_FILE, CONTROLLERS_MAX, Address, local_cluster, properties_text
 from barnabas.testing.process import ServerProcess
 from barnabas.world.real import free_ports
 
@@ -21,10 +21,19 @@ HOST: Final = "127.0.0.1"
 class Cluster:
     """``with Cluster(tmp_path) as cluster: ... cluster.bootstrap_servers``; brokers are numbered from 1."""
 
-    def __init__(self, directory: str | Path, *, brokers: int = 3, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        brokers: int = 3,
+        settings: Mapping[str, str] | None = None,
+        controllers: int = CONTROLLERS_MAX,
+        addresses: Sequence[Address] | None = None,
+    ) -> None:
+        """``controllers``: how many of the first brokers are that too; ``addresses``: where, if not on free ports."""
         self.directory = Path(directory).absolute()
-        addresses = _free_addresses(brokers)
-        nodes = local_cluster(str(self.directory), addresses, overrides=settings)
+        addresses = addresses or _free_addresses(brokers)
+        nodes = local_cluster(str(self.directory), addresses, overrides=settings, controllers=controllers)
         self._configs: dict[int, Path] = {}
         for number, given in nodes.items():
             path = self.directory / f"broker-{number}" / CONFIG_FILE
@@ -68,8 +77,11 @@ class Cluster:
         self.nodes[number].until_ready()
 
     def _spawn(self, number: int, *more: str) -> None:
-        config = str(self._configs[number])
-        self.nodes[number].spawn([sys.executable, "-m", "barnabas", "broker", "start", "--config", config, *more])
+        self.nodes[number].spawn([*self.command(number), *more])
+
+    def command(self, number: int) -> list[str]:
+        """What starts this broker; tests that give each one a machine of its own put more in front."""
+        return [sys.executable, "-m", "barnabas", "broker", "start", "--config", str(self._configs[number])]
 
     def kill(self, number: int) -> None:
         self.nodes[number].kill()
