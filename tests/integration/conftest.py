@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from barnabas.testing import Broker
 
-# The clients beside this file are not installed anywhere.
-sys.path[:0] = [str(Path(__file__).parent)]
+# The clients beside this file, and the harness of `bench`, are not installed anywhere.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 _numbers = itertools.count(1)
 

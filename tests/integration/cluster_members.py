@@ -1,0 +1,129 @@
+"""Consumers that commit what they have read, one batch after the other, and notice when a committed offset is lost.
+
+Each runs in a thread: librdkafka's and our own. A record below what was committed, or one that was skipped, is a
+failure; a commit that fails because its coordinator has just died is tried again with the next batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Final
+
+import confluent_kafka
+
+from barnabas import BarnabasError, Consumer, ConsumerSettings, TopicPartition
+
+PATIENCE_SECONDS: Final = 90
+
+
+class Member:
+    """What both have in common: what was read, and what was committed."""
+
+    name: str
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self.bootstrap, self.topic, self.group = bootstrap, topic, group
+        self.committed: dict[int, int] = {}  # offsets whose commit was acknowledged, by partition
+        self.committed_ns = 0
+        self.failed_commits = 0
+        self.problems: list[str] = []
+        self._next: dict[int, int] = {}
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _note(self, partition: int, offset: int) -> None:
+        following, committed = self._next.get(partition, 0), self.committed.get(partition, 0)
+        if not committed <= offset <= following:
+            self.problems.append(f"read {offset} of {partition}: {committed} was committed, {following} was next")
+        self._next[partition] = offset + 1
+
+    def _stored(self) -> None:
+        self.committed = dict(self._next)
+        self.committed_ns = time.monotonic_ns()
+
+    def wait_since(self, mark_ns: int) -> float:
+        """Until a commit is acknowledged after the mark: seconds since then."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.committed_ns < mark_ns:
+            assert not self.problems, self.problems[:3]
+            assert time.monotonic() < deadline, f"{self.name} commits nothing any more"
+            time.sleep(0.005)
+        return (self.committed_ns - mark_ns) / 1e9
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+
+class LibrdkafkaMember(Member):
+    name = "librdkafka"
+
+    def _run(self) -> None:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "log_level": 0,
+            }
+        )
+        consumer.subscribe([self.topic])
+        while not self._is_over.is_set():
+            messages = [each for each in consumer.consume(500, timeout=0.1) if each.error() is None]
+            for message in messages:
+                self._note(message.partition(), message.offset())
+            if messages:
+                try:
+                    consumer.commit(asynchronous=False)
+                except confluent_kafka.KafkaException:
+                    self.failed_commits += 1
+                else:
+                    self._stored()
+        consumer.close()
+
+
+class OurMember(Member):
+    name = "barnabas"
+
+    def _run(self) -> None:
+        asyncio.run(self._read())
+
+    async def _read(self) -> None:
+        settings = ConsumerSettings(
+            bootstrap_servers=tuple(self.bootstrap.split(",")),
+            group_id=self.group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        async with Consumer(settings) as consumer:
+            await consumer.subscribe(self.topic)
+            while not self._is_over.is_set():
+                records = await consumer.poll(500, timeout_ms=100)
+                for record in records:
+                    self._note(record.partition, record.offset)
+                if records:
+                    try:
+                        await consumer.commit()
+                    except BarnabasError:
+                        self.failed_commits += 1
+                    else:
+                        self._stored()
+
+
+def stored(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
+    """What the group's coordinator says is committed, asked by somebody who is no member."""
+
+    async def ask() -> dict[int, int]:
+        settings = ConsumerSettings(bootstrap_servers=tuple(bootstrap.split(",")), group_id=group)
+        async with Consumer(settings) as consumer:
+            found = await consumer.committed([TopicPartition(topic, index) for index in range(partitions)])
+            return {place.partition: entry.offset for place, entry in found.items() if entry is not None}
+
+    return asyncio.run(ask())
