@@ -36,6 +36,7 @@ from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopi
 
 CreatableTopic: TypeAlias = CreateTopicsRequest.CreatableTopic
 TopicResult: TypeAlias = CreateTopicsResponse.CreatableTopicResult
+TopicConfig: TypeAlias = CreateTopicsResponse.CreatableTopicConfigs
 
 
 def create_topics(
@@ -50,6 +51,8 @@ def create_topics(
     """``describable`` names the topics whose configurations the caller may see; None stands for all."""
     records: list[Message] = []
     results: list[TopicResult] = []
+    # What topics with the same configurations of their own are told of all others: mostly it is one list for all.
+    described: dict[tuple[tuple[str, str], ...], list[TopicConfig]] = {}
     counts = Counter(topic.name for topic in request.topics)
     is_too_much = _partition_count(request, facts) > PARTITIONS_PER_REQUEST_MAX
     for number, topic in enumerate(request.topics):
@@ -66,8 +69,13 @@ def create_topics(
             results.append(_refused(topic.name, error))
             continue
         records += topic_records
-        is_describable = describable is None or topic.name in describable
-        results.append(_created(image, topic.name, topic_id, partitions, configs if is_describable else None, facts))
+        rows = None
+        if describable is None or topic.name in describable:
+            own = tuple(sorted(configs.items()))
+            rows = described.get(own)
+            if rows is None:
+                rows = described[own] = _described(image, configs, facts)
+        results.append(_created(topic.name, topic_id, partitions, rows))
     duplicate = ApiError(INVALID_REQUEST, "Duplicate topic name.")
     results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
     return Decision([] if request.validate_only else records, CreateTopicsResponse(topics=results))
@@ -87,13 +95,20 @@ def _refused(name: str, error: ApiError) -> TopicResult:
     return TopicResult(name=name, error_code=error.error.code, error_message=error.message)
 
 
+def _described(image: ClusterImage, configs: dict[str, str], facts: Facts) -> list[TopicConfig]:
+    return [
+        TopicConfig(
+            name=config.name,
+            value=None if config.is_sensitive else config.value,
+            config_source=config.source,
+            is_sensitive=config.is_sensitive,
+        )
+        for config in facts.schema.topic_configs(image.configs, configs)
+    ]
+
+
 def _created(
-    image: ClusterImage,
-    name: str,
-    topic_id: Uuid,
-    partitions: list[PartitionImage],
-    configs: dict[str, str] | None,
-    facts: Facts,
+    name: str, topic_id: Uuid, partitions: list[PartitionImage], configs: list[TopicConfig] | None
 ) -> TopicResult:
     """The answer; with no ``configs``, for a caller who may not see them."""
     result = TopicResult(name=name, topic_id=topic_id, error_message=None)
@@ -102,15 +117,7 @@ def _created(
         return result
     result.num_partitions = len(partitions)
     result.replication_factor = len(partitions[0].replicas)
-    result.configs = [
-        CreateTopicsResponse.CreatableTopicConfigs(
-            name=config.name,
-            value=None if config.is_sensitive else config.value,
-            config_source=config.source,
-            is_sensitive=config.is_sensitive,
-        )
-        for config in facts.schema.topic_configs(image.configs, configs)
-    ]
+    result.configs = configs
     return result
 
 

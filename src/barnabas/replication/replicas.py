@@ -29,7 +29,7 @@ from barnabas.world.disk import DiskFailure, DiskFull
 
 log = logger("replicas")
 
-PARTITIONS_PER_TURN_MAX: Final = 8  # partitions made or removed before the loop serves others
+PARTITIONS_PER_TURN_MAX: Final = 2  # partitions made or removed before the loop serves others
 CHANGES_PER_TURN_MAX: Final = 64  # and partitions that got another leader or ISR
 
 
