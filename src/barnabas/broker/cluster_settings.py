@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from barnabas.broker.endpoints import PORT_MAX
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, setting
 from barnabas.raft.settings import RAFT_SETTINGS, RaftSettings
 
 BROKER_ROLE: Final = "broker"
@@ -64,12 +64,8 @@ def _names_problem(value: Sequence[str]) -> str | None:
     return None if len(set(value)) == len(value) else "a listener is there twice"
 
 
-def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
-
-
 def _membership() -> Iterator[Setting]:
-    yield _setting(
+    yield setting(
         "process.roles",
         Kind.LIST,
         (BROKER_ROLE, CONTROLLER_ROLE),
@@ -77,41 +73,41 @@ def _membership() -> Iterator[Setting]:
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
         check=_roles_problem,
     )
-    yield _setting(
+    yield setting(
         "controller.listener.names",
         Kind.LIST,
         CONTROLLER_LISTENERS_DEFAULT,
         "Which of the listeners are for controllers; the first is the one by which this node reaches the others.",
         check=_names_problem,
     )
-    yield _setting(
+    yield setting(
         "controller.quorum.bootstrap.servers",
         Kind.LIST,
         (),
         "Controllers, as host:port of their controller listeners, that are asked which cluster to join.",
         check=_servers_problem,
     )
-    yield _setting(
+    yield setting(
         "controller.quorum.voters",
         Kind.LIST,
         (),
         "Not offered: voters change while the cluster runs. It must be empty.",
         check=_voters_problem,
     )
-    yield _setting(
+    yield setting(
         "inter.broker.listener.name",
         Kind.STRING,
         None,
         "The listener by which brokers reach each other; without it, the first that is not for controllers.",
     )
-    yield _setting(
+    yield setting(
         "security.inter.broker.protocol",
         Kind.STRING,
         None,
         "The listener by which brokers reach each other, by the protocol that it is named after.",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
-    yield _setting(
+    yield setting(
         "barnabas.new.cluster",
         Kind.BOOLEAN,
         False,
@@ -120,30 +116,30 @@ def _membership() -> Iterator[Setting]:
 
 
 def _life() -> Iterator[Setting]:
-    yield _setting(
+    yield setting(
         "broker.heartbeat.interval.ms", Kind.INT, 2000, "How often a broker tells the controller of itself.", minimum=1
     )
-    yield _setting(
+    yield setting(
         "broker.session.timeout.ms",
         Kind.INT,
         9000,
         "After how long a silence the controller fences a broker.",
         minimum=1,
     )
-    yield _setting(
+    yield setting(
         "initial.broker.registration.timeout.ms",
         Kind.INT,
         60_000,
         "How long a starting broker tries to register before it gives up.",
         minimum=1,
     )
-    yield _setting(
+    yield setting(
         "controlled.shutdown.enable",
         Kind.BOOLEAN,
         True,
         "Whether a broker that is stopped first lets others lead its partitions.",
     )
-    yield _setting(
+    yield setting(
         "metadata.max.idle.interval.ms",
         Kind.INT,
         500,
@@ -183,7 +179,7 @@ class ClusterSettings:
     @classmethod
     def of(cls, values: Mapping[str, Any], listener_names: Sequence[str]) -> ClusterSettings:
         """From parsed settings by name and the names of all listeners; InvalidSetting if they cannot go together."""
-        own = {setting.name: values.get(setting.name, setting.default) for setting in CLUSTER_SETTINGS}
+        own = CLUSTER_SETTINGS.filled(values)
         for_controllers = tuple(name.upper() for name in own["controller.listener.names"])
         roles = own["process.roles"]
         bootstrap = tuple(parse_server(text) for text in own["controller.quorum.bootstrap.servers"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update, setting
 
 
 def parse_overrides(text: str) -> dict[str, int]:
@@ -28,10 +28,6 @@ def _overrides_problem(value: Any) -> str | None:
     except InvalidSetting as error:
         return str(error)
     return None
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
 def _connections() -> Iterator[Setting]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.http.client import parse_url
-from barnabas.model.settings import InvalidSetting, Kind, Setting
+from barnabas.model.settings import InvalidSetting, Kind, Setting, setting
 from barnabas.security.oauthbearer import MECHANISM, Expectations
 from barnabas.security.plain import parse_options
 
@@ -42,10 +42,6 @@ def _login_problem(value: Any) -> str | None:
     except InvalidSetting as error:
         return str(error)
     return None
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
 def oauth_settings() -> Iterator[Setting]:

@@ -10,14 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.model.settings import Kind, Setting, SettingTable
+from barnabas.model.settings import Kind, Setting, SettingTable, setting
 from barnabas.observe.lines import FORMATS, LINES
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
 def _settings() -> Iterator[Setting]:
@@ -64,7 +60,7 @@ class ObserveSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ObserveSettings:
-        found = {each.name: values.get(each.name, each.default) for each in OBSERVE_SETTINGS}
+        found = OBSERVE_SETTINGS.filled(values)
         return cls(
             slow_ms=found["barnabas.slow.request.ms"],
             log_format=found["barnabas.log.format"],

@@ -10,11 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.model.settings import INT32_MAX, Kind, Setting, SettingTable, Update
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+from barnabas.model.settings import INT32_MAX, Kind, Setting, SettingTable, Update, setting
 
 
 def _settings() -> Iterator[Setting]:
@@ -54,7 +50,7 @@ class QuotaSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> QuotaSettings:
-        found = {each.name: values.get(each.name, each.default) for each in QUOTA_SETTINGS}
+        found = QUOTA_SETTINGS.filled(values)
         return cls(
             windows=found["quota.window.num"],
             window_ms=found["quota.window.size.seconds"] * 1000,

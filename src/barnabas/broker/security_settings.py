@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from barnabas.broker.link_settings import LINK_SETTINGS, LinkSettings
 from barnabas.broker.oauth_settings import OAuthSettings, oauth_settings
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update, setting
 from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import parse_users
@@ -75,10 +75,6 @@ def _problem(parse: Callable[[Any], object]) -> Callable[[Any], str | None]:
         return None
 
     return check
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
 # Keys and trust: new ones are taken up while running, listener by listener.
@@ -328,7 +324,7 @@ def tls_context(listener: ListenerSecurity) -> SSLContext | None:
 
 def _values(texts: Mapping[str, str]) -> dict[str, Any]:
     parsed = SECURITY_SETTINGS.parse(texts)
-    return {setting.name: parsed.get(setting.name, setting.default) for setting in SECURITY_SETTINGS}
+    return SECURITY_SETTINGS.filled(parsed)
 
 
 def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> ListenerSecurity:

@@ -22,7 +22,7 @@ from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.group_settings import GROUP_SETTINGS, GroupSettings
 from barnabas.coordinator.transaction_settings import TRANSACTION_SETTINGS, TransactionSettings
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update, setting
 from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
 from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
@@ -58,10 +58,6 @@ def _directories_problem(value: Any) -> str | None:
     if not value:
         return "at least one directory is needed"
     return None if len(set(value)) == len(value) else "a directory is there twice"
-
-
-def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
 
 
 def _own() -> Iterator[Setting]:

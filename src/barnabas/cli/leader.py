@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.verbs import Outcome, Verb, add_yes, admin_of, configure_verbs, confirm, report, run_verb
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    add_yes,
+    admin_of,
+    configure_verbs,
+    confirm,
+    partition_of,
+    report,
+    run_verb,
+)
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 
@@ -40,7 +50,7 @@ def _configure_elect(parser: ArgumentParser) -> None:
 
 
 def _elect(arguments: Namespace) -> None:
-    partitions = [_partition(text) for text in arguments.partitions] or None
+    partitions = [partition_of(text) for text in arguments.partitions] or None
     if arguments.unclean:
         confirm("Records that were acknowledged may be lost for good. Elect all the same?", arguments)
 
@@ -60,7 +70,7 @@ def _configure_transfer(parser: ArgumentParser) -> None:
 
 
 def _transfer(arguments: Namespace) -> None:
-    partitions = [_partition(text) for text in arguments.partitions]
+    partitions = [partition_of(text) for text in arguments.partitions]
 
     async def work() -> dict[TopicPartition, ApiError | None]:
         async with admin_of(arguments) as admin:
@@ -92,13 +102,6 @@ def _elected(answers: dict[TopicPartition, ApiError | None], *, done: str) -> li
         else Outcome(key, error)
         for key, error in sorted(answers.items())
     ]
-
-
-def _partition(text: str) -> TopicPartition:
-    topic, dash, index = text.rpartition("-")
-    if not (topic and dash and index.isascii() and index.isdigit()):
-        raise Failure(f"{text!r} names no partition; write it like orders-0")
-    return TopicPartition(topic, int(index))
 
 
 VERBS = {

@@ -13,9 +13,9 @@ from typing import Final
 from barnabas.cli.config_file import properties, read_config
 from barnabas.cli.connection import pairs
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import NOBODY, add_output, print_rows
+from barnabas.cli.output import NOBODY, print_rows
 from barnabas.cli.profiles import path_of, profile_in_use, profile_names, use_profile, write_profile
-from barnabas.cli.verbs import Verb, nothing_more, run_verb
+from barnabas.cli.verbs import Verb, configure_verbs, nothing_more, run_verb
 from barnabas.client.settings import Settings
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import SECRETS
@@ -24,12 +24,7 @@ HIDDEN: Final = "(secret)"
 
 
 def configure(parser: ArgumentParser) -> None:
-    entries = parser.add_subparsers(metavar="VERB", required=True)
-    for name, verb in VERBS.items():
-        entry = entries.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
-        verb.configure(entry)
-        add_output(entry)
-        entry.set_defaults(run=verb.run)
+    configure_verbs(parser, VERBS, connects=False)
 
 
 def run(arguments: Namespace) -> None:

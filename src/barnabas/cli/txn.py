@@ -19,6 +19,7 @@ from barnabas.cli.verbs import (
     configure_verbs,
     now_ms,
     outcomes_of,
+    partition_of,
     report,
     run_verb,
 )
@@ -200,10 +201,7 @@ def _abort(arguments: Namespace) -> None:
         outcomes = attend(_fence(arguments))
         report(arguments, outcomes_of(outcomes, done="aborted, and its producer is fenced"))
         return
-    topic, _, index = arguments.partition.rpartition("-")
-    if not topic or not index.isdecimal():
-        raise Failure(f"{arguments.partition!r} is no partition: write it like orders-0")
-    attend(_abort_in_partition(arguments, TopicPartition(topic, int(index))))
+    attend(_abort_in_partition(arguments, partition_of(arguments.partition)))
     done = f"the transaction of producer {arguments.producer} is aborted"
     report(arguments, [Outcome(arguments.partition, done=done)])
 

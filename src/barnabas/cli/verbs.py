@@ -18,6 +18,7 @@ from barnabas.cli.failure import Failure
 from barnabas.cli.output import add_output, is_table, print_value
 from barnabas.client.settings import Settings
 from barnabas.model.errors import ApiError
+from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin
@@ -32,14 +33,15 @@ class Verb(NamedTuple):
     help: str
 
 
-def configure_verbs(parser: ArgumentParser, verbs: Mapping[str, Verb]) -> None:
-    """Every verb can be told where the cluster is, and in which form to answer."""
+def configure_verbs(parser: ArgumentParser, verbs: Mapping[str, Verb], *, connects: bool = True) -> None:
+    """Every verb can be told in which form to answer and, unless it asks nobody, where the cluster is."""
     entries = parser.add_subparsers(metavar="VERB", required=True)
     for name, verb in verbs.items():
         entry = entries.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
         verb.configure(entry)
         add_output(entry)
-        add_connection(entry)
+        if connects:
+            add_connection(entry)
         entry.set_defaults(run=verb.run)
 
 
@@ -72,6 +74,14 @@ def confirm(question: str, arguments: Namespace) -> None:
         raise Failure("nobody is here to confirm this: say --yes")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise Failure("nothing was done")
+
+
+def partition_of(text: str) -> TopicPartition:
+    """A partition as people write it: orders-0."""
+    topic, dash, index = text.rpartition("-")
+    if not (topic and dash and index.isascii() and index.isdigit()):
+        raise Failure(f"{text!r} names no partition; write it like orders-0")
+    return TopicPartition(topic, int(index))
 
 
 class Outcome(NamedTuple):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from barnabas.coordinator.assignors import ASSIGNORS
-from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update, setting
 
 _KAFKA_CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -46,17 +46,11 @@ def _assignors_problem(names: Any) -> str | None:
     return None
 
 
-def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
-
-
 def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str, **more: Any) -> tuple[Setting, ...]:
     return (
-        _setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1, **more),
-        _setting(
-            f"group.consumer.min.{what}", Kind.INT, minimum, f"The least that a group may set as consumer.{what}."
-        ),
-        _setting(f"group.consumer.max.{what}", Kind.INT, maximum, f"The most that a group may set as consumer.{what}."),
+        setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1, **more),
+        setting(f"group.consumer.min.{what}", Kind.INT, minimum, f"The least that a group may set as consumer.{what}."),
+        setting(f"group.consumer.max.{what}", Kind.INT, maximum, f"The most that a group may set as consumer.{what}."),
     )
 
 
@@ -71,22 +65,22 @@ CONSUMER_GROUP_SETTINGS: Final[tuple[Setting, ...]] = (
         "The least time between two assignments of a group.",
         update=Update.CLUSTER_WIDE,
     ),
-    _setting("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1),
-    _setting(
+    setting("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1),
+    setting(
         "group.consumer.assignors",
         Kind.LIST,
         ("uniform", "range"),
         "The assignors that members may ask for; the first one is used when they do not.",
         check=_assignors_problem,
     ),
-    _setting(
+    setting(
         "group.consumer.migration.policy",
         Kind.STRING,
         MigrationPolicy.BIDIRECTIONAL.value,
         "Whether groups may become groups of the other protocol while they are in use.",
         choices=tuple(policy.value for policy in MigrationPolicy),
     ),
-    _setting(
+    setting(
         "group.consumer.regex.refresh.interval.ms",
         Kind.INT,
         600_000,
@@ -105,7 +99,7 @@ _GROUP_TEXTS: Final = {
 def _group_configs(values: Mapping[str, Any]) -> SettingTable:
     """What a group may set for itself, within the bounds that the broker sets."""
     return SettingTable(
-        _setting(
+        setting(
             f"consumer.{what}",
             Kind.INT,
             values[f"group.consumer.{what}"],

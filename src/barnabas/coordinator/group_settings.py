@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from barnabas.model.settings import INT32_MAX, Kind, Setting
+from barnabas.model.settings import INT32_MAX, Kind, Setting, SettingTable
 
 NEW_MEMBER_JOIN_MS_MAX: Final = 300_000  # how long a new member's join waits before it is taken for gone
 PROTOCOLS_PER_MEMBER_MAX: Final = 100  # clients offer one to four
@@ -26,37 +26,44 @@ def _setting(name: str, default: int, doc: str, *, minimum: int, kind: Kind = Ki
     return Setting(name=name, kind=kind, default=default, doc=doc, minimum=minimum)
 
 
-GROUP_SETTINGS: Final = (
-    _setting(
-        "group.min.session.timeout.ms", 6_000, "The shortest session that a member of a group may ask for.", minimum=0
-    ),
-    _setting(
-        "group.max.session.timeout.ms",
-        1_800_000,
-        "The longest session that a member of a group may ask for.",
-        minimum=0,
-    ),
-    _setting(
-        "group.initial.rebalance.delay.ms",
-        3_000,
-        "How long an empty group waits for more members when the first has come.",
-        minimum=0,
-    ),
-    _setting("group.max.size", INT32_MAX, "The most members of a group.", minimum=1),
-    _setting("offset.metadata.max.bytes", 4_096, "The most that may be noted beside a committed offset.", minimum=0),
-    _setting(
-        "offsets.retention.minutes",
-        7 * 24 * 60,
-        "After what time the offsets of a group without members are forgotten.",
-        minimum=1,
-    ),
-    _setting(
-        "offsets.retention.check.interval.ms",
-        600_000,
-        "How often offsets that are too old are looked for.",
-        minimum=1,
-        kind=Kind.LONG,
-    ),
+GROUP_SETTINGS: Final = SettingTable(
+    (
+        _setting(
+            "group.min.session.timeout.ms",
+            6_000,
+            "The shortest session that a member of a group may ask for.",
+            minimum=0,
+        ),
+        _setting(
+            "group.max.session.timeout.ms",
+            1_800_000,
+            "The longest session that a member of a group may ask for.",
+            minimum=0,
+        ),
+        _setting(
+            "group.initial.rebalance.delay.ms",
+            3_000,
+            "How long an empty group waits for more members when the first has come.",
+            minimum=0,
+        ),
+        _setting("group.max.size", INT32_MAX, "The most members of a group.", minimum=1),
+        _setting(
+            "offset.metadata.max.bytes", 4_096, "The most that may be noted beside a committed offset.", minimum=0
+        ),
+        _setting(
+            "offsets.retention.minutes",
+            7 * 24 * 60,
+            "After what time the offsets of a group without members are forgotten.",
+            minimum=1,
+        ),
+        _setting(
+            "offsets.retention.check.interval.ms",
+            600_000,
+            "How often offsets that are too old are looked for.",
+            minimum=1,
+            kind=Kind.LONG,
+        ),
+    )
 )
 
 
@@ -74,7 +81,7 @@ class GroupSettings:
     @classmethod
     def of(cls, values: Mapping[str, Any], *, message_bytes_max: int) -> Self:
         """From the values that were given, by name; ``message_bytes_max`` is that of the offsets topic."""
-        found = {setting.name: values.get(setting.name, setting.default) for setting in GROUP_SETTINGS}
+        found = GROUP_SETTINGS.filled(values)
         return cls(
             session_timeout_ms_min=found["group.min.session.timeout.ms"],
             session_timeout_ms_max=found["group.max.session.timeout.ms"],

@@ -10,93 +10,91 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from barnabas.coordinator.transactions import TransactionRules
-from barnabas.model.settings import Kind, Setting, Update
+from barnabas.model.settings import Kind, SettingTable, Update, setting
 
 _DAY_MS: Final = 86_400_000
 
 
-def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
-
-
-TRANSACTION_SETTINGS: Final = (
-    _setting(
-        "transaction.state.log.num.partitions",
-        Kind.INT,
-        50,
-        "Partitions of the topic that keeps the state of transactions.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.state.log.replication.factor",
-        Kind.SHORT,
-        3,
-        "Replicas of the topic that keeps the state of transactions.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.state.log.min.isr",
-        Kind.INT,
-        2,
-        "How many replicas of that topic must have what a transaction's producer is told.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.state.log.segment.bytes",
-        Kind.INT,
-        100 * 1024 * 1024,
-        "The segment size of that topic: small, so that it is compacted and loaded soon.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.max.timeout.ms",
-        Kind.INT,
-        900_000,
-        "The longest time that a producer may leave a transaction open.",
-        minimum=1,
-    ),
-    _setting(
-        "transactional.id.expiration.ms",
-        Kind.INT,
-        7 * _DAY_MS,
-        "After what time an unused transactional id is forgotten.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        Kind.INT,
-        10_000,
-        "How often transactions whose time is up are looked for.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.remove.expired.transaction.cleanup.interval.ms",
-        Kind.INT,
-        3_600_000,
-        "How often expired transactional ids are looked for.",
-        minimum=1,
-    ),
-    _setting(
-        "transaction.partition.verification.enable",
-        Kind.BOOLEAN,
-        True,
-        "Whether a leader asks the coordinator before it takes the first batch of a transaction of version 1.",
-        update=Update.CLUSTER_WIDE,
-    ),
-    _setting(
-        "add.partitions.to.txn.retry.backoff.ms",
-        Kind.INT,
-        20,
-        "How long a leader waits before it asks the coordinator again, while the last transaction is being ended.",
-        minimum=1,
-    ),
-    _setting(
-        "add.partitions.to.txn.retry.backoff.max.ms",
-        Kind.INT,
-        100,
-        "How long a leader goes on asking before it leaves that to the producer.",
-        minimum=0,
-    ),
+TRANSACTION_SETTINGS: Final = SettingTable(
+    (
+        setting(
+            "transaction.state.log.num.partitions",
+            Kind.INT,
+            50,
+            "Partitions of the topic that keeps the state of transactions.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.state.log.replication.factor",
+            Kind.SHORT,
+            3,
+            "Replicas of the topic that keeps the state of transactions.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.state.log.min.isr",
+            Kind.INT,
+            2,
+            "How many replicas of that topic must have what a transaction's producer is told.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.state.log.segment.bytes",
+            Kind.INT,
+            100 * 1024 * 1024,
+            "The segment size of that topic: small, so that it is compacted and loaded soon.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.max.timeout.ms",
+            Kind.INT,
+            900_000,
+            "The longest time that a producer may leave a transaction open.",
+            minimum=1,
+        ),
+        setting(
+            "transactional.id.expiration.ms",
+            Kind.INT,
+            7 * _DAY_MS,
+            "After what time an unused transactional id is forgotten.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+            Kind.INT,
+            10_000,
+            "How often transactions whose time is up are looked for.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            Kind.INT,
+            3_600_000,
+            "How often expired transactional ids are looked for.",
+            minimum=1,
+        ),
+        setting(
+            "transaction.partition.verification.enable",
+            Kind.BOOLEAN,
+            True,
+            "Whether a leader asks the coordinator before it takes the first batch of a transaction of version 1.",
+            update=Update.CLUSTER_WIDE,
+        ),
+        setting(
+            "add.partitions.to.txn.retry.backoff.ms",
+            Kind.INT,
+            20,
+            "How long a leader waits before it asks the coordinator again, while the last transaction is being ended.",
+            minimum=1,
+        ),
+        setting(
+            "add.partitions.to.txn.retry.backoff.max.ms",
+            Kind.INT,
+            100,
+            "How long a leader goes on asking before it leaves that to the producer.",
+            minimum=0,
+        ),
+    )
 )
 
 
@@ -117,7 +115,7 @@ class TransactionSettings:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """From the values of all broker settings, by name; what is not set has its default."""
-        by_name = {each.name: values.get(each.name, each.default) for each in TRANSACTION_SETTINGS}
+        by_name = TRANSACTION_SETTINGS.filled(values)
         return cls(
             partition_count=by_name["transaction.state.log.num.partitions"],
             replication_factor=by_name["transaction.state.log.replication.factor"],

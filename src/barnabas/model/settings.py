@@ -110,6 +110,11 @@ class Setting:
         return str(value)
 
 
+def setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
+    """A declaration as it is written in a table: what every setting has comes first, and in this order."""
+    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
+
+
 def _read_boolean(text: str) -> bool:
     lowered = text.lower()
     if lowered not in ("true", "false"):
@@ -182,6 +187,10 @@ class SettingTable:
     def parse(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """The values that texts mean, by name; only those that were given."""
         return {name: self[name].parse(text) for name, text in texts.items()}
+
+    def filled(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A value for each setting of this table: as given, by name, or its default."""
+        return {each.name: values.get(each.name, each.default) for each in self}
 
     def suggestion(self, name: str) -> str:
         """The end of a sentence about a name that does not exist: which one may have been meant."""

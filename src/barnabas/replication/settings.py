@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from barnabas.model.settings import Kind, Setting, SettingTable, Update
+from barnabas.model.settings import Kind, SettingTable, Update, setting
 
 MIB: Final = 1024 * 1024
 FETCHERS_MAX: Final = 64
@@ -19,56 +19,52 @@ RACK_AWARE_SELECTORS: Final = (
 )
 
 
-def _setting(name: str, kind: Kind, default: Any, doc: str, **more: Any) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, **more)
-
-
 REPLICATION_SETTINGS: Final = SettingTable(
     (
-        _setting(
+        setting(
             "replica.lag.time.max.ms",
             Kind.LONG,
             30_000,
             "How long a follower may be behind its leader before it leaves the ISR.",
             minimum=1,
         ),
-        _setting(
+        setting(
             "replica.fetch.max.bytes",
             Kind.INT,
             MIB,
             "How much a follower asks for of one partition; a larger batch comes whole all the same.",
             minimum=0,
         ),
-        _setting(
+        setting(
             "replica.fetch.wait.max.ms",
             Kind.INT,
             500,
             "How long a leader may hold a follower's fetch when there is nothing new.",
             minimum=0,
         ),
-        _setting("replica.fetch.min.bytes", Kind.INT, 1, "How much a leader waits for before it answers.", minimum=0),
-        _setting(
+        setting("replica.fetch.min.bytes", Kind.INT, 1, "How much a leader waits for before it answers.", minimum=0),
+        setting(
             "replica.fetch.response.max.bytes",
             Kind.INT,
             10 * MIB,
             "How much a follower asks for in one answer.",
             minimum=0,
         ),
-        _setting(
+        setting(
             "replica.fetch.backoff.ms",
             Kind.INT,
             1_000,
             "How long a follower rests after an error before it fetches the partition again.",
             minimum=0,
         ),
-        _setting(
+        setting(
             "replica.socket.timeout.ms",
             Kind.INT,
             30_000,
             "After what time a leader that does not answer is taken for gone.",
             minimum=1,
         ),
-        _setting(
+        setting(
             "num.replica.fetchers",
             Kind.INT,
             1,
@@ -77,27 +73,27 @@ REPLICATION_SETTINGS: Final = SettingTable(
             maximum=FETCHERS_MAX,
             update=Update.CLUSTER_WIDE,
         ),
-        _setting(
+        setting(
             "replica.selector.class",
             Kind.STRING,
             None,
             "Where consumers read: with RackAwareReplicaSelector from a replica in their rack, else from the leader.",
             choices=RACK_AWARE_SELECTORS,
         ),
-        _setting(
+        setting(
             "auto.leader.rebalance.enable",
             Kind.BOOLEAN,
             True,
             "Whether the controller gives partitions back to the first of their replicas once it is in sync again.",
         ),
-        _setting(
+        setting(
             "leader.imbalance.check.interval.seconds",
             Kind.LONG,
             300,
             "How often the controller looks for partitions that another than the first of their replicas leads.",
             minimum=1,
         ),
-        _setting(
+        setting(
             "leader.replication.throttled.rate",
             Kind.LONG,
             2**63 - 1,
@@ -105,7 +101,7 @@ REPLICATION_SETTINGS: Final = SettingTable(
             minimum=0,
             update=Update.PER_BROKER,
         ),
-        _setting(
+        setting(
             "follower.replication.throttled.rate",
             Kind.LONG,
             2**63 - 1,
