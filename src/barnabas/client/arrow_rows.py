@@ -26,7 +26,7 @@ class ArrowRows(BatchContent):
     def __init__(self, table: pyarrow.Table, now_ms: int) -> None:
         self._table = table
         self._now_ms = now_ms
-        self._size_bytes: int = table.nbytes + RECORD_OVERHEAD_BYTES * len(table)
+        self._size_bytes = size_of_rows(table)
 
     @property
     def size_bytes(self) -> int:
@@ -43,7 +43,7 @@ class ArrowRows(BatchContent):
 
     def encode(self, **facts: Any) -> bytearray:
         names = set(self._table.column_names)
-        column = {name: self._table.column(name).combine_chunks() for name in names & COLUMNS}
+        column = {name: _whole(self._table.column(name)) for name in names & COLUMNS}
         return encode_columns(
             column["value"],
             key=column.get("key"),
@@ -51,6 +51,10 @@ class ArrowRows(BatchContent):
             headers=column.get("headers"),
             **facts,
         )
+
+
+def _whole(column: pyarrow.ChunkedArray) -> pyarrow.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def checked(table: Any) -> pyarrow.Table:
@@ -132,8 +136,19 @@ def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) ->
 
 
 def slices(table: pyarrow.Table, size_bytes_max: int) -> Iterator[pyarrow.Table]:
-    """Pieces of about so many bytes, by the size of an average row."""
-    row_bytes = max(1, table.nbytes // max(1, len(table)) + RECORD_OVERHEAD_BYTES)
-    count = max(1, size_bytes_max // row_bytes)
-    for start in range(0, len(table), count):
-        yield table.slice(start, count)
+    """Pieces of at most so many bytes, but for a row that is larger alone; rows alike make pieces alike."""
+    table = table.combine_chunks()
+    count = max(1, size_bytes_max * len(table) // max(1, size_of_rows(table)))
+    start = 0
+    while start < len(table):
+        piece = table.slice(start, count)
+        while len(piece) > 1 and size_of_rows(piece) > size_bytes_max:
+            piece = piece.slice(0, len(piece) // 2)
+        yield piece
+        start += len(piece)
+
+
+def size_of_rows(table: pyarrow.Table) -> int:
+    """An upper bound of what they take as records."""
+    size_bytes: int = table.nbytes + RECORD_OVERHEAD_BYTES * len(table)
+    return size_bytes

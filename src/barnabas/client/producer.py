@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from barnabas.client.serdes.coder import Coder
 
-ARROW_BATCH_BYTES: Final = 512 * 1024  # rows come many at a time, so batches may be large
+# Rows come many at a time, so batches may be large: as a broker lets them be unless it is told otherwise.
+ARROW_BATCH_BYTES: Final = 1000 * 1024
 
 __all__ = ["Delivery", "Producer", "RecordMetadata"]
 
@@ -211,7 +212,7 @@ class Producer(Generic[K, V]):
     async def _send_slices(self, topic: TopicMetadata, table: pyarrow.Table, partition: int | None) -> list[Batch]:
         size_bytes_max = min(self.settings.max_request_size, max(self.settings.batch_size, ARROW_BATCH_BYTES))
         sent: list[Batch] = []
-        for piece in slices(table, size_bytes_max // 2):
+        for piece in slices(table, size_bytes_max):
             if self._is_closed:
                 raise ProducerClosed("the producer is closed")
             if self._transactions is not None:
