@@ -10,45 +10,33 @@ import asyncio
 from collections.abc import Callable
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.commits import GROUP_LANE, GroupMetadata
-from barnabas.client.connections import retrieved
+from barnabas.client.commits import GROUP_LANE
 from barnabas.client.consumer_membership import ConsumerMembership
 from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.coordinators import Coordinator, KeyKind
-from barnabas.client.errors import NoGroup
-from barnabas.client.group_session import LEAVE_MS_MAX, Topics
 from barnabas.client.membership import Outcome, Phase
-from barnabas.model.errors import BarnabasError, WireError
+from barnabas.client.standing import LEAVE_MS_MAX, Standing, Topics
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 
-class ConsumerSession:
+class ConsumerSession(Standing):
+    membership: ConsumerMembership
+
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: Topics, *, on_change: Callable[[], None]
     ) -> None:
-        if not settings.group_id:
-            raise NoGroup("a subscription needs group.id: it is the group that shares the partitions")
-        self.coordinator = Coordinator(cluster, KeyKind.GROUP, settings.group_id)
+        super().__init__(cluster, settings, topics, on_change=on_change)
         self.membership = ConsumerMembership(
-            group_id=settings.group_id,
+            group_id=settings.group_id or "",
             member_id=str(cluster.world.entropy.uuid()),  # since version 1 members choose their own
             instance_id=settings.group_instance_id,
             rebalance_timeout_ms=settings.max_poll_interval_ms,
             rack=settings.client_rack or None,
         )
-        self.topics = topics
         self.assigned: tuple[TopicPartition, ...] = ()
-        self.has_arrived = False  # ``assigned`` is not applied yet
-        self.failure: BarnabasError | None = None
-        self.is_polling = False
-        self.polled_at = asyncio.get_running_loop().time()
-        self._cluster = cluster
-        self._settings = settings
-        self._on_change = on_change
         self._wake = asyncio.Event()
         self._ids: dict[str, Uuid] = {}
-        self._beating: asyncio.Task[None] | None = None
 
     @property
     def is_joining(self) -> bool:
@@ -56,20 +44,6 @@ class ConsumerSession:
 
     async def wait_for_join(self, deadline: float) -> None:
         """Nothing to wait for: a member of this protocol has its epoch from the answer that made it one."""
-
-    @property
-    def member(self) -> GroupMetadata:
-        known = self.membership
-        return GroupMetadata(known.group_id, known.generation, known.member_id, known.instance_id)
-
-    def start(self) -> None:
-        self._beating = asyncio.get_running_loop().create_task(self._beat(), name="heartbeats")
-        self._beating.add_done_callback(retrieved)
-
-    async def stop(self) -> None:
-        if self._beating is not None and not self._beating.done():
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
 
     def join(self) -> None:
         self.membership.join()
@@ -81,7 +55,6 @@ class ConsumerSession:
         self._wake.set()
 
     async def _beat(self) -> None:
-        """Until cancelled. The consumer is told at every turn: it may have positions to store."""
         backoff = self._cluster.backoff()
         while True:
             pause_ms = self.membership.heartbeat_interval_ms or self._settings.heartbeat_interval_ms
@@ -142,19 +115,6 @@ class ConsumerSession:
         self.membership.target = None
         self.assigned = tuple(sorted(places))
         self.has_arrived = True
-
-    def told(self, row: WireError, generation: int) -> None:
-        try:
-            if self.membership.told(row, generation=generation) is Outcome.FIND_COORDINATOR:
-                self.coordinator.forget()
-        except BarnabasError as error:
-            self.failure = error
-        self._on_change()
-
-    def _is_overdue(self, now: float) -> bool:
-        if self.is_polling or not self.membership.is_member:
-            return False
-        return now >= self.polled_at + self._settings.max_poll_interval_ms / 1000
 
     async def leave(self) -> None:
         request = self.membership.leave()

@@ -17,8 +17,9 @@ from barnabas.client.consumer_session import ConsumerSession
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import Cursor
 from barnabas.client.errors import OffsetGone
-from barnabas.client.group_session import GroupSession, Topics
+from barnabas.client.group_session import GroupSession
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
+from barnabas.client.standing import Topics
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition

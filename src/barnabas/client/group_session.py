@@ -7,19 +7,17 @@ Performs what ``membership.py`` decides. Nothing that the user can see happens h
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from barnabas.client.assignors import ASSIGNORS
 from barnabas.client.cluster import Cluster
-from barnabas.client.commits import GROUP_LANE, GroupMetadata
+from barnabas.client.commits import GROUP_LANE
 from barnabas.client.connections import retrieved
 from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.coordinators import Coordinator, KeyKind
-from barnabas.client.errors import NoGroup
 from barnabas.client.membership import Membership, Outcome, Phase
-from barnabas.model.errors import BarnabasError, WireError, error_of
+from barnabas.client.standing import LEAVE_MS_MAX, Standing, Topics
+from barnabas.model.errors import BarnabasError, error_of
 from barnabas.model.ids import TopicPartition
 from barnabas.transport.versions import Shaped
 from barnabas.wire.messages.heartbeat import HeartbeatResponse
@@ -27,38 +25,26 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupResponse
 
-Topics: TypeAlias = "tuple[str, ...] | re.Pattern[str]"
-
 JOIN_LANE: Final = "join"  # a join waits for all others; heartbeats and commits must not wait behind it
 JOIN_GRACE_MS: Final = 5_000
-LEAVE_MS_MAX: Final = 5_000
 LEAVERS_SINCE: Final = 3  # from this version on LeaveGroup names several members
 
 
-class GroupSession:
+class GroupSession(Standing):
+    membership: Membership
+
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: Topics, *, on_change: Callable[[], None]
     ) -> None:
-        if not settings.group_id:
-            raise NoGroup("a subscription needs group.id: it is the group that shares the partitions")
-        self.coordinator = Coordinator(cluster, KeyKind.GROUP, settings.group_id)
+        super().__init__(cluster, settings, topics, on_change=on_change)
         self.membership = Membership(
-            group_id=settings.group_id,
+            group_id=settings.group_id or "",
             instance_id=settings.group_instance_id,
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.max_poll_interval_ms,
             assignors=[ASSIGNORS[name] for name in settings.partition_assignment_strategy],
         )
-        self.topics = topics
-        self.has_arrived = False  # a join brought an assignment that is not applied yet
-        self.failure: BarnabasError | None = None
-        self.is_polling = False
-        self.polled_at = asyncio.get_running_loop().time()
-        self._cluster = cluster
-        self._settings = settings
-        self._on_change = on_change
         self._joining: asyncio.Task[None] | None = None
-        self._beating: asyncio.Task[None] | None = None
         self._beat_at = 0.0
         self._looked_at = float("-inf")  # when all topics were last compared with a pattern
         self._matched: tuple[str, ...] = ()
@@ -70,11 +56,6 @@ class GroupSession:
         return self._joining is not None and not self._joining.done()
 
     @property
-    def member(self) -> GroupMetadata:
-        known = self.membership
-        return GroupMetadata(known.group_id, known.generation, known.member_id, known.instance_id)
-
-    @property
     def assigned(self) -> tuple[TopicPartition, ...]:
         """What the last join brought."""
         return self.membership.owned
@@ -82,15 +63,11 @@ class GroupSession:
     def applied(self, partitions: list[TopicPartition]) -> None:
         """The consumer has these now; a classic group hears of it with the next join."""
 
-    def start(self) -> None:
-        self._beating = asyncio.get_running_loop().create_task(self._beat(), name="heartbeats")
-        self._beating.add_done_callback(retrieved)
-
     async def stop(self) -> None:
-        for task in (self._joining, self._beating):
-            if task is not None and not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+        if self._joining is not None and not self._joining.done():
+            self._joining.cancel()
+            await asyncio.wait([self._joining])
+        await super().stop()
 
     # --- joining --------------------------------------------------------------------------------------------------
 
@@ -167,7 +144,6 @@ class GroupSession:
     # --- staying --------------------------------------------------------------------------------------------------
 
     async def _beat(self) -> None:
-        """Until cancelled. The consumer is told at every turn: it may have positions to store."""
         settings = self._settings
         tick_ms = settings.heartbeat_interval_ms
         if settings.enable_auto_commit:
@@ -199,27 +175,12 @@ class GroupSession:
         )
         self.told(error_of(answer.error_code), generation)
 
-    def told(self, row: WireError, generation: int) -> None:
-        """A heartbeat or a commit was answered with this error."""
-        try:
-            if self.membership.told(row, generation=generation) is Outcome.FIND_COORDINATOR:
-                self.coordinator.forget()
-        except BarnabasError as error:
-            self.failure = error
-        self._on_change()
-
     async def _compare_topics(self) -> None:
         """Join again if there are other topics than at the last join, or, as the leader, other partitions."""
         if await self._wanted() != self._joined_topics:
             self.membership.rejoin("the subscription changed")
         elif self.membership.is_leader and self._counts != await self._sizes(set(self._counts)):
             self.membership.rejoin("topics of the group changed")
-
-    def _is_overdue(self, now: float) -> bool:
-        """A member whose user does not come back must not keep its partitions from others."""
-        if self.is_polling or not self.membership.is_member:
-            return False
-        return now >= self.polled_at + self._settings.max_poll_interval_ms / 1000
 
     async def leave(self) -> None:
         """Say good-bye, if the group knows us; nobody waits long for it."""
