@@ -165,6 +165,20 @@ def test_a_long_poll_waits_for_enough(talk: Talk, shared_broker: Broker, name: s
     assert len(row.records or b"") >= 1000
 
 
+def test_a_long_poll_tells_of_all_its_partitions(talk: Talk, shared_broker: Broker, name: str) -> None:
+    with_records(talk, name, partitions=3)
+    with Talk(shared_broker.bootstrap_servers) as writer:
+        writer.topic_id(name)
+        timer = later(0.1, lambda: writer.produce(name, batch(b"news"), partition=1))
+        request = several({(name, 2): 5, (name, 1): 5, (name, 0): 5}, max_wait_ms=15_000, min_bytes=1)
+        answer = talk.ask(request, 12)
+        timer.join()
+    found = rows(answer)
+    assert list(found) == [(name, 2), (name, 1), (name, 0)], "in the client's order, though only one has news"
+    assert [row.high_watermark for row in found.values()] == [5, 6, 5]
+    assert [len(list(decode_all(row.records or b""))) for row in found.values()] == [0, 1, 0]
+
+
 def test_an_error_ends_the_wait_at_once(talk: Talk, name: str) -> None:
     talk.create(name)
     started = time.monotonic()

@@ -11,6 +11,8 @@ Differs from Kafka: nothing known.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from barnabas.broker.fetch_rights import check_read
@@ -80,7 +82,10 @@ class _Fetch:
         self._wait_ms = min(message.max_wait_ms, WAIT_MS_MAX)
         self._rows: list[Row] = []
         self._counted: list[tuple[Traffic, int]] = []  # for each row, whose counters it is, and its bytes
-        self._watched: list[Readers] = []
+        self._got_bytes = 0
+        self._is_urgent = False  # something is to be told at once
+        self._watched: list[tuple[Readers, Callable[[], None]]] = []
+        self._news: set[int] = set()  # the places in ``wanted`` of which something was heard since the last look
         self._moved: set[int] = set()  # leaders that the answer names
         self._throttled_bytes = 0
         self._is_queued = False
@@ -91,36 +96,41 @@ class _Fetch:
     def read(self) -> None:
         if self._session is not None and self._is_incremental:
             self._wanted = list(self._session.news)
-        left = self._size_bytes_max
-        got, is_urgent, has_batch = 0, False, False
         self._rows = []
         self._counted = []
         self._moved.clear()
-        self._throttled_bytes = 0
+        self._throttled_bytes = self._got_bytes = 0
+        self._is_urgent = False
         for wanted in self._wanted:
-            row = Row(partition_index=wanted.index, high_watermark=-1)
-            partition: Partition | None = None
-            wanted.is_settled = False
-            try:
-                partition = self._find(wanted)
-                if self._session is not None:
-                    wanted.watch(partition)
-                size = self._read_one(partition, wanted, row, size_bytes_max=left, at_least_one=not has_batch)
-            except (ApiError, DiskFailure) as error:
-                self._fail(row, wanted, error)
-                size, is_urgent = 0, True
-            if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica != NO_BROKER:
-                is_urgent = True
-            if size:
-                has_batch = True
-            got += size
-            left = max(0, left - size)
+            row, counted = self._look_at(wanted)
             self._rows.append(row)
-            self._counted.append(
-                (self._request.broker.observed.strays if partition is None else partition.traffic, size)
-            )
+            self._counted.append(counted)
         self._is_heard = True
-        self.is_satisfied = is_urgent or got >= self._size_bytes_min
+        self.is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
+
+    def _read_news(self) -> None:
+        """As ``read``, when there was nothing to read at all, and without those where nothing has happened since."""
+        for place in sorted(self._news):
+            self._rows[place], self._counted[place] = self._look_at(self._wanted[place])
+        self.is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
+
+    def _look_at(self, wanted: Wanted) -> tuple[Row, tuple[Traffic, int]]:
+        row = Row(partition_index=wanted.index, high_watermark=-1)
+        partition: Partition | None = None
+        wanted.is_settled = False
+        size = 0
+        try:
+            partition = self._find(wanted)
+            if self._session is not None:
+                wanted.watch(partition)
+            size = self._read_one(partition, wanted, row)
+        except (ApiError, DiskFailure) as error:
+            self._fail(row, wanted, error)
+            self._is_urgent = True
+        if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica != NO_BROKER:
+            self._is_urgent = True
+        self._got_bytes += size
+        return row, (self._request.broker.observed.strays if partition is None else partition.traffic, size)
 
     def _find(self, wanted: Wanted) -> Partition:
         replicas = self._request.broker.replicas
@@ -130,14 +140,13 @@ class _Fetch:
             partition = replicas.readable_by_id(wanted.topic_id, wanted.index)
         else:
             partition = replicas.readable(wanted.topic, wanted.index)
-        partition.check_epoch(wanted.current_leader_epoch)
+        if wanted.current_leader_epoch != partition.leader_epoch:
+            partition.check_epoch(wanted.current_leader_epoch)
         if not partition.is_leader and (self._is_follower or self._request.version < FOLLOWERS_READABLE_SINCE):
             raise ApiError(errors.NOT_LEADER_OR_FOLLOWER)
         return partition
 
-    def _read_one(
-        self, partition: Partition, wanted: Wanted, row: Row, *, size_bytes_max: int, at_least_one: bool
-    ) -> int:
+    def _read_one(self, partition: Partition, wanted: Wanted, row: Row) -> int:
         log = partition.log
         row.records = b""
         if self._rack and partition.is_leader and not self._is_follower:
@@ -145,7 +154,8 @@ class _Fetch:
                 partition, self._request.broker.image.brokers, rack=self._rack, offset=wanted.fetch_offset
             )
         if row.preferred_read_replica == NO_BROKER:
-            self._check_history(partition, wanted, row)
+            if wanted.last_fetched_epoch >= 0:
+                self._check_history(partition, wanted, row)
             if self._is_follower and not self._is_heard and row.diverging_epoch.epoch < 0:
                 self._hear(partition, wanted)
         row.high_watermark = log.high_watermark
@@ -155,14 +165,20 @@ class _Fetch:
             return 0
         if self._is_follower and partition.is_throttled_leader and self._is_held_back(partition):
             return 0
-        end = log.end_offset
-        if not self._is_follower:
-            end = partition.readable_end(is_committed_only=self._is_committed_only)
+        if self._is_follower:
+            end = log.end_offset
+        elif self._is_committed_only:
+            end = row.last_stable_offset
+        else:
+            end = row.high_watermark
+            if wanted.fetch_offset == end >= row.log_start_offset:
+                wanted.is_settled = True  # as with most who read along: there is nothing more
+                return 0
         found = partition.read(
             wanted.fetch_offset,
-            size_bytes_max=max(0, min(size_bytes_max, wanted.size_bytes_max)),
+            size_bytes_max=max(0, min(self._size_bytes_max - self._got_bytes, wanted.size_bytes_max)),
             end_offset_max=end,
-            at_least_one=at_least_one,
+            at_least_one=not self._got_bytes,
         )
         wanted.is_settled = wanted.fetch_offset >= end
         if self._is_committed_only:
@@ -187,8 +203,6 @@ class _Fetch:
     def _check_history(self, partition: Partition, wanted: Wanted, row: Row) -> None:
         """A reader whose history is not ours is told where the two part (KIP-595)."""
         log = partition.log
-        if wanted.last_fetched_epoch < 0:
-            return
         epoch, end_offset = log.end_of_epoch(wanted.last_fetched_epoch)
         if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
             raise ApiError(errors.OFFSET_OUT_OF_RANGE)
@@ -238,14 +252,17 @@ class _Fetch:
         return self._deferred
 
     def _watch_all(self) -> None:
-        for wanted in self._wanted:
+        for place, wanted in enumerate(self._wanted):
             partition = self._request.broker.replicas.hosted(wanted.topic, wanted.topic_id, wanted.index)
             if partition is not None:
                 readers = partition.followers_waiting if self._is_follower else partition.readers
-                readers.add(self._on_news)
-                self._watched.append(readers)
+                on_news = partial(self._on_news, place)
+                readers.add(on_news)
+                self._watched.append((readers, on_news))
 
-    def _on_news(self) -> None:
+    def _on_news(self, place: int | None = None) -> None:
+        if place is not None:
+            self._news.add(place)
         # Many partitions may have news in one turn of the loop; one look is enough for all of them.
         if not self._is_queued:
             self._is_queued = True
@@ -256,7 +273,11 @@ class _Fetch:
         self._deferred.attempt(self._answer_if_satisfied)
 
     def _answer_if_satisfied(self) -> FetchResponse | None:
-        self.read()
+        if self._news and not self._got_bytes and not self._is_follower:
+            self._read_news()
+        else:
+            self.read()
+        self._news.clear()
         return self.response() if self.is_satisfied else None
 
     def _finish(self) -> None:
@@ -268,8 +289,8 @@ class _Fetch:
 
     def _on_done(self, _: object) -> None:
         self._timer.cancel()
-        for readers in self._watched:
-            readers.discard(self._on_news)
+        for readers, on_news in self._watched:
+            readers.discard(on_news)
         self._watched.clear()
         if self._session is not None and self._session.supersede == self._finish:
             self._session.supersede = self._session.notify = None
