@@ -169,7 +169,7 @@ class RealFile:
             if self._descriptor == CLOSED:
                 raise FileClosed(self.path)
             return memoryview(b"")
-        view = self._resources.chunks.take(size_bytes)
+        view = self._resources.chunks.take(size_bytes, position=position)
         try:
             if os.preadv(self._descriptor, (view,), position, self._view_flags) == size_bytes:
                 return view
@@ -190,7 +190,7 @@ class RealFile:
         size_bytes = min(size_bytes, CHUNK_BYTES_MAX, self.size_bytes - position)
         if size_bytes <= 0:
             return memoryview(b"")
-        view = self._resources.chunks.take(size_bytes)
+        view = self._resources.chunks.take(size_bytes, position=position)
         # If the caller is cancelled the thread still writes into this memory, so it is dropped and never pooled.
         try:
             filled = await self._in_thread(self._resources.loaders, _fill, view, position)

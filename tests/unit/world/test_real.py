@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import os
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from barnabas.world import real_file
-from barnabas.world.chunks import POOLED_CHUNKS_MAX, SMALL_READ_BYTES_MAX, ChunkPool
+from barnabas.world.chunks import PAGE_BYTES, POOLED_CHUNKS_MAX, SMALL_READ_BYTES_MAX, ChunkPool
 from barnabas.world.disk import CHUNK_BYTES_MAX, DiskFailure, DiskFull
 from barnabas.world.real import RealClock, RealDisk, RealEntropy, RealWorkers, real_world
 
@@ -194,6 +195,16 @@ def test_chunks_are_used_again_only_when_nobody_looks_at_them() -> None:
     pool.give(exported)
     assert pool.free_count == 0
     del holder
+
+
+@pytest.mark.parametrize("position", [0, 1, 4095, 4096, 123_456_789])
+def test_a_chunk_lies_in_its_page_as_the_file_does(position: int) -> None:
+    pool = ChunkPool()
+    for _ in range(3):
+        view = pool.take(CHUNK_BYTES_MAX, position=position)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+        assert len(view) == CHUNK_BYTES_MAX
+        assert address % PAGE_BYTES == position % PAGE_BYTES
 
 
 def test_the_pool_takes_only_what_is_its_own_and_not_too_much() -> None:
