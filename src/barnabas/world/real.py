@@ -7,6 +7,7 @@ code is handed one.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import time
@@ -21,6 +22,7 @@ from barnabas.world.world import World
 
 __all__ = ["RealClock", "RealDisk", "RealEntropy", "RealWorkers", "new_event_loop", "real_world"]
 
+PORTS: Final = range(10_000, 32_768)  # for brokers of tests and of clusters on one machine
 WORKER_THREADS_MAX: Final = 2
 
 T = TypeVar("T")
@@ -93,9 +95,18 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Ports that were free a moment ago; they are all held until the last is found, so that none comes twice."""
-    held = [socket.create_server((host, 0)) for _ in range(count)]
+    """Ports that were free a moment ago; they are all held until the last is found, so that none comes twice.
+
+    Not of those that the system gives to outgoing connections: one of these might be taken while a broker restarts.
+    """
+    held: list[socket.socket] = []
     try:
+        while len(held) < count:
+            try:
+                held.append(socket.create_server((host, PORTS[RealEntropy().below(len(PORTS))])))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
         return [each.getsockname()[1] for each in held]
     finally:
         for each in held:
