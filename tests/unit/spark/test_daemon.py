@@ -16,10 +16,10 @@ PROGRAM = """
 import importlib, sys, threading
 for name in sys.argv[1:]:
     importlib.import_module(name)
-print(threading.active_count(), "pandas" in sys.modules)
+print(threading.active_count())
 """
 
 
 def test_what_workers_share_can_be_imported_and_starts_no_thread() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, *SHARED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "False"], "one thread, and no pandas, which nobody here needs"
+    assert done.stdout.split() == ["1"]
