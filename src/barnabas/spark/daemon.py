@@ -11,8 +11,8 @@ import gc
 from importlib import import_module
 from typing import Final
 
-# None of these starts a thread of Python's, which a fork would leave behind. Pandas is imported by Arrow whenever it makes
-# an array of Python's objects, as Spark does of what a sink's task tells the driver.
+# None of these starts a thread of Python's, which a fork would leave behind. Pandas is imported by Arrow whenever it
+# makes an array of Python's objects, as Spark does of what a sink's task tells the driver.
 SHARED: Final = (
     "pyspark.worker",
     "pandas",
