@@ -12,7 +12,7 @@ from typing import Any
 
 import jwt
 import pytest
-from signed_clients import CLIENTS, Refused
+from signed_clients import CLIENTS, WRONG_CLIENTS, WRONGLY, Refused
 from talk import Raw, Talk, joined
 from tokens import AUDIENCE, ISSUER, Issuer, KeyServer, message, unsigned
 
@@ -251,12 +251,12 @@ def test_a_client_signs_in_by_its_token(open_to_all: Broker, issuer: Issuer, nam
     assert CLIENTS[client](open_to_all.bootstrap_servers, name, proof(issuer.token())) == b"hello"
 
 
-@pytest.mark.parametrize("client", ["confluent", "aiokafka"])
+@pytest.mark.parametrize("client", WRONG_CLIENTS)
 def test_a_client_with_a_token_that_is_not_believed_is_refused(
     open_to_all: Broker, issuer: Issuer, name: str, client: str
 ) -> None:
     with pytest.raises(Refused):
-        CLIENTS[client](open_to_all.bootstrap_servers, name, proof(issuer.token(aud="another")))
+        WRONGLY[client](open_to_all.bootstrap_servers, name, proof(issuer.token(aud="another")))
 
 
 # --- where the keys come from -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority
-from signed_clients import CLIENTS, Refused
+from signed_clients import CLIENTS, WRONG_CLIENTS, WRONGLY, Refused
 from talk import Raw, Talk
 
 from barnabas.model import errors
@@ -105,13 +105,13 @@ def test_a_client_signs_in(
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "bob-secret"), ("mallory", "alice-secret")])
 @pytest.mark.parametrize("mechanism", EVERY_MECHANISM)
-@pytest.mark.parametrize("client", ["confluent", "aiokafka"])
+@pytest.mark.parametrize("client", WRONG_CLIENTS)
 def test_a_client_with_a_wrong_name_or_password_is_refused(
     broker: Broker, topic: str, authority: Authority, client: str, mechanism: str, user: str, password: str
 ) -> None:
     proof = security(authority, "SASL_PLAINTEXT", mechanism, user, password)
     with pytest.raises(Refused):
-        CLIENTS[client](broker.address_of("SASL_PLAINTEXT"), topic, proof)
+        WRONGLY[client](broker.address_of("SASL_PLAINTEXT"), topic, proof)
 
 
 def test_a_client_that_does_not_sign_in_is_refused(broker: Broker, topic: str) -> None:

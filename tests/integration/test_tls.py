@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority, Identity
-from signed_clients import CLIENTS, Refused
+from signed_clients import CLIENTS, WRONG_CLIENTS, WRONGLY, Refused
 from talk import Raw, Talk, address_of
 
 from barnabas.broker.security_settings import Protocol
@@ -78,13 +78,13 @@ def test_a_client_that_must_show_a_certificate_comes_in_with_one(
     assert CLIENTS[client_name](broker.address_of("STRICT"), topic, security) == b"hello"
 
 
-@pytest.mark.parametrize("client_name", ["confluent", "aiokafka"])
+@pytest.mark.parametrize("client_name", WRONG_CLIENTS)
 def test_a_client_without_the_certificate_that_is_asked_for_is_refused(
     broker: Broker, topic: str, authority: Authority, client_name: str
 ) -> None:
     security = {"security.protocol": "SSL", "ssl.ca.location": str(authority.certificate)}
     with pytest.raises(Refused):
-        CLIENTS[client_name](broker.address_of("STRICT"), topic, security)
+        WRONGLY[client_name](broker.address_of("STRICT"), topic, security)
 
 
 def _talk_tls(address: str, context: ssl.SSLContext) -> str | None:

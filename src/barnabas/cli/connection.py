@@ -35,6 +35,10 @@ _HINTS: Final = {
     errors.TOPIC_ALREADY_EXISTS: "`--if-not-exists` makes that no error",
     errors.INVALID_REPLICATION_FACTOR: "a topic cannot have more replicas than the cluster has brokers",
     errors.SECURITY_DISABLED: "give the brokers authorizer.class.name and super.users, and start them again",
+    errors.GROUP_ID_NOT_FOUND: "`barnabas group list` shows what there is",
+    errors.TRANSACTIONAL_ID_NOT_FOUND: "`barnabas txn list` shows what there is",
+    errors.ILLEGAL_SASL_STATE: "it asks for no sign-in: leave out security.protocol and sasl.*, also of a profile",
+    errors.SASL_AUTHENTICATION_FAILED: "see sasl.username and sasl.password; `barnabas user list` shows who may",
     errors.MESSAGE_TOO_LARGE: "raise the topic's max.message.bytes, or send less at once",
 }
 
@@ -146,7 +150,12 @@ def sentence(error: BarnabasError) -> str:
         way_out = "start a broker with `barnabas up`, or name another with --bootstrap-server"
         if not error.is_nobody_there:
             way_out = "if it asks for sign-in or TLS, say how with --client-config FILE or -X security.protocol=…"
-        return f"{error}: {way_out}"
+        said = str(error).rstrip(": ")
+        if said != str(error):  # a handshake that ends without a word
+            way_out = (
+                "it hung up on the handshake: is TLS spoken there at all? See security.protocol, also of a profile"
+            )
+        return f"{said}: {way_out}"
     if isinstance(error, ApiError):
         text = error.message.rstrip().removesuffix(".")
         hint = _HINTS.get(error.error)

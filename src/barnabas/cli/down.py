@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.running import DATA_DIRECTORY, find_running, find_supervisor, wait_until_free
+from barnabas.cli.running import CLUSTER_DIRECTORIES, DATA_DIRECTORY, find_running, find_supervisor, wait_until_free
 
 STOP_SECONDS_MAX: Final = 60.0
+META_FILE: Final = "meta.properties"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -32,6 +33,10 @@ def run(arguments: Namespace) -> None:
     if not brokers and not arguments.purge:
         raise Failure(f"no broker runs from {directory}")
     if arguments.purge:
+        if not any(
+            path.exists() for path in (directory / META_FILE, *directory.glob(f"{CLUSTER_DIRECTORIES}/{META_FILE}"))
+        ):
+            raise Failure(f"{directory} is no data directory: it has no {META_FILE}, so nothing is deleted")
         confirm(f"Delete {directory} and every record in it?", arguments)
     supervisor = find_supervisor(directory)
     # Whoever looks after several brokers stops them all; told to stop one by one, it might start them again.

@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from barnabas.cli.failure import Failure
 
@@ -24,6 +24,14 @@ INTERRUPTED: Final = 130
 class Command(NamedTuple):
     module: str
     help: str
+
+
+class Parser(ArgumentParser):
+    """What cannot be read is said in one line; whoever wants to see all options asks for them."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; `{self.prog} --help` says what there is", file=sys.stderr)
+        raise SystemExit(MISUSED)
 
 
 COMMANDS: Final = {
@@ -75,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"barnabas: there is no command {name!r}{_near(name)}; `barnabas --help` lists them", file=sys.stderr)
         return MISUSED
     module = import_module(f"barnabas.cli.{command.module}")
-    parser = ArgumentParser(prog=f"barnabas {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
+    parser = Parser(prog=f"barnabas {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     module.configure(parser)
     prepare = getattr(module, "prepare", list)  # what argparse cannot read by itself
     return _carry_out(module.run, parser, prepare(words[1:]))

@@ -21,6 +21,7 @@ NOTE_FILE: Final = ".barnabas-running.json"
 LOCK_FILE: Final = ".lock"
 SUPERVISOR_FILE: Final = ".barnabas-supervisor"
 DATA_DIRECTORY: Final = "barnabas-data"
+CLUSTER_DIRECTORIES: Final = "broker-[0-9]*"
 
 
 class Running(NamedTuple):
@@ -70,11 +71,14 @@ def find_supervisor(directory: Path) -> int | None:
 
 
 def find_running(directory: Path) -> list[Running]:
-    """The brokers that run from this directory, or each from one below it."""
+    """The brokers that run from this directory or, where it is the home of a cluster, from those that it made.
+
+    Others below it are nobody's business: whoever stops the brokers of a directory means no more than these.
+    """
     if not directory.is_dir():
         raise Failure(f"there is no directory {directory}: name it with --data-dir")
     found = []
-    for path in sorted([directory / NOTE_FILE, *directory.glob(f"*/{NOTE_FILE}")]):
+    for path in sorted([directory / NOTE_FILE, *directory.glob(f"{CLUSTER_DIRECTORIES}/{NOTE_FILE}")]):
         running = _read(path)
         if running is not None and is_held(path.parent):
             found.append(running)

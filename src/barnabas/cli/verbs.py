@@ -116,8 +116,9 @@ def complain(outcomes: Iterable[Outcome]) -> None:
     """Only what went wrong; for commands that print what went well in a form of their own."""
     failed = [each for each in outcomes if each.error is not None]
     for each in failed:
-        about = f"{each.name}: " if each.name is not None else ""
-        print(f"barnabas: {about}{sentence(each.error)}", file=sys.stderr)  # type: ignore[arg-type]
+        said = sentence(each.error)  # type: ignore[arg-type]
+        about = "" if each.name is None or said.startswith(f"{each.name}: ") else f"{each.name}: "
+        print(f"barnabas: {about}{said}", file=sys.stderr)
     if failed:
         raise Failure
 

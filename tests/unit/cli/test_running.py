@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.failure import Failure
+from barnabas.cli.main import main
 from barnabas.cli.running import LOCK_FILE, NOTE_FILE, Running, find_running, find_supervisor, noted, supervised
 from barnabas.world.real import RealDisk
 
@@ -54,3 +55,24 @@ def test_one_process_at_a_time_looks_after_a_cluster(tmp_path: Path) -> None:
         with pytest.raises(Failure, match="run already"), supervised(tmp_path):
             pass
     assert find_supervisor(tmp_path) is None
+
+
+def test_brokers_that_happen_to_be_below_a_directory_are_not_its_own(tmp_path: Path) -> None:
+    home = tmp_path / "somebody-elses"
+    with noted(running(home)), ExitStack() as stack:
+        stack.callback(RealDisk().lock(str(home / LOCK_FILE)).release)
+        assert find_running(tmp_path) == []
+        assert [each.node_id for each in find_running(home)] == [1]
+
+
+@pytest.mark.parametrize("words", [("purge",), ("down", "--purge")])
+def test_a_directory_without_data_is_not_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    (tmp_path / "precious").write_text("x")
+    assert main([*words, "--data-dir", str(tmp_path), "--yes"]) == 1
+    assert "is no data directory" in capsys.readouterr().err
+    assert (tmp_path / "precious").exists()
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert main([*words, "--data-dir", str(tmp_path), "--yes"]) == 0
+    assert not tmp_path.exists()
