@@ -16,13 +16,14 @@ from conformance.fetched import npm_source, require_debian, run_quietly
 
 PACKAGE = "@confluentinc/kafka-javascript"
 PACKAGE_VERSION = "1.10.1"
-DEBIAN_PACKAGES = ("g++", "make", "rapidjson-dev", "zlib1g-dev", "libssl-dev", "libzstd-dev")
+DEBIAN_PACKAGES = ("g++", "make", "rapidjson-dev", "zlib1g-dev", "libssl-dev", "libzstd-dev", "libcurl4-openssl-dev")
+BUILD = f"{PACKAGE_VERSION}-curl"  # its tests of OIDC need it
 BUILD_SECONDS_MAX = 3600
 
 
 def librdkafka() -> Path:
     """The root of a built librdkafka; its runner is `tests/test-runner`."""
-    directory = cache_directory("librdkafka") / PACKAGE_VERSION
+    directory = cache_directory("librdkafka") / BUILD
     complete = directory / ".complete"
     if complete.exists():
         return directory

@@ -62,6 +62,8 @@ _SIGN_IN = {
     ],
 }
 _SIGNED_IN = {test for tests in _SIGN_IN.values() for test in tests}
+# Kafka's default, said to both: a client that changes its mind faster than it is answered trips over itself.
+_KAFKA_PACE = {"group.consumer.assignment.interval.ms": "1000"}
 _IN_A_GROUP = re.compile(r"subscribe\(|KafkaConsumer::create")
 # A machine that does other things besides is no reason to fail; a hang still is.
 _TIMEOUT_MULTIPLIER = 2
@@ -92,25 +94,19 @@ def legs() -> list[Leg]:
 def group_legs() -> list[Leg]:
     """The tests whose clients are in groups, once more, with the protocol of KIP-848."""
     root = librdkafka()
-    left_out = {*_SIGNED_IN, *_WITH_REPLICAS}
     tests = [
         (test, wanted)
         for test, wanted in _broker_tests(root)
-        if test not in left_out and "share" not in test and _has_a_group(root / "tests", test[:4])
+        if test not in _SIGNED_IN and "share" not in test and _has_a_group(root / "tests", test[:4])
     ]
-    run = partial(_run, protocol="consumer")
-    found = [
-        Leg(
-            {**_SETTINGS, **more},
-            [test for test, wanted in tests if wanted == scenario],
-            partial(run, scenario=scenario),
-        )
-        for scenario, more in _SCENARIOS.items()
-    ]
-    on_three = [
-        test for test, _ in _broker_tests(root) if test in _WITH_REPLICAS and _has_a_group(root / "tests", test[:4])
-    ]
-    return [*found, Leg(_ON_THREE, on_three, partial(run, scenario="default"), is_cluster=True)]
+    legs = []
+    for scenario, more in _SCENARIOS.items():
+        run = partial(_run, protocol="consumer", scenario=scenario)
+        on_one = [test for test, wanted in tests if wanted == scenario and test not in _WITH_REPLICAS]
+        on_three = [test for test, wanted in tests if wanted == scenario and test in _WITH_REPLICAS]
+        legs.append(Leg({**_SETTINGS, **_KAFKA_PACE, **more}, on_one, run))
+        legs.append(Leg({**_ON_THREE, **_KAFKA_PACE, **more}, on_three, run, is_cluster=True))
+    return legs
 
 
 def _has_a_group(directory: Path, number: str) -> bool:
