@@ -22,7 +22,7 @@ LEAVE_PAUSE_MS_MAX: Final = 500
 RETRY_MS_MIN: Final = 100
 REGISTER_MS_MAX: Final = 1000  # a broker that crashed is let in again soon after its old session has ended
 LEAVE_MS_MAX: Final = 15_000  # a stop waits no longer for others to take over
-LEAVE_SILENCE_MS_MAX: Final = 1_500  # nor for a controller that does not answer: all may be stopping at once
+LEAVE_SILENCE_MS_MAX: Final = 2_000  # nor for a controller that does not answer: all may be stopping at once
 
 
 class Phase(enum.Enum):
