@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.cli.connection import attend, pairs
 from barnabas.cli.failure import Failure
 from barnabas.cli.output import NOBODY, is_table, print_rows, size
-from barnabas.cli.verbs import admin_of
+from barnabas.cli.verbs import admin_of, check_runs
 
 if TYPE_CHECKING:
     from barnabas.client.admin_brokers import LogDirectory
@@ -66,6 +66,8 @@ def logdirs(arguments: Namespace) -> None:
     async def work() -> dict[int, tuple[LogDirectory, ...]]:
         async with admin_of(arguments) as admin:
             cluster = await admin.describe_cluster()
+            for broker in arguments.broker or ():
+                await check_runs(admin, broker)
             alive = [broker.id for broker in cluster.brokers if broker.id not in cluster.fenced]
             return {broker: await admin.describe_log_dirs(broker) for broker in arguments.broker or alive}
 

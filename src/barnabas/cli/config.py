@@ -17,6 +17,7 @@ from barnabas.cli.verbs import (
     Verb,
     add_yes,
     admin_of,
+    check_runs,
     complain,
     configure_verbs,
     confirm,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin_configs import Change, ConfigEntry, Resource
 
 KINDS: Final = {"topic": "TOPIC", "broker": "BROKER", "group": "GROUP", "logger": "BROKER_LOGGER"}
+OF_BROKERS: Final = ("BROKER", "BROKER_LOGGER")
 ALL_BROKERS: Final = "all"
 DEFAULTS: Final = ("DEFAULT", "STATIC_BROKER")
 
@@ -61,6 +63,8 @@ def _resource(kind: str, name: str) -> Resource:
 
 
 async def _entries(admin: Admin, resource: Resource, **more: bool) -> dict[str, ConfigEntry]:
+    if resource.kind.name in OF_BROKERS and resource.name:
+        await check_runs(admin, int(resource.name))
     found = (await admin.describe_configs([resource], **more))[resource]
     if isinstance(found, ApiError):
         raise found

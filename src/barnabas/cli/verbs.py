@@ -76,6 +76,16 @@ def confirm(question: str, arguments: Namespace) -> None:
         raise Failure("nothing was done")
 
 
+async def check_runs(admin: Admin, broker: int) -> None:
+    """Whoever asks a broker that is not there hears so at once, and not after a minute of trying."""
+    cluster = await admin.describe_cluster()
+    known = [each.id for each in cluster.brokers]
+    if broker not in known:
+        raise Failure(f"there is no broker {broker}; the cluster has {', '.join(map(str, known))}")
+    if broker in cluster.fenced:
+        raise Failure(f"broker {broker} does not run, or is not heard of; start it first")
+
+
 def partition_of(text: str) -> TopicPartition:
     """A partition as people write it: orders-0."""
     topic, dash, index = text.rpartition("-")
