@@ -7,13 +7,23 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type kind, Py_ssize_t item_count)
 
+cdef extern from *:
+    """
+    static inline PyObject *new_untracked(PyTypeObject *kind, Py_ssize_t item_count) {
+        return (PyObject *)_PyObject_GC_NewVar(kind, item_count);
+    }
+    """
+    object new_untracked(type kind, Py_ssize_t item_count)
+
 
 cdef inline object new_record(
     type kind, tuple place, object offset, object timestamp, object key, object value, object headers
 ):
     # A named tuple is a tuple with another type: filled in place, it costs no constructor and no plain tuple first.
+    # Numbers, bytes and text make no cycles, so the collector need not know of it: whoever holds millions of records
+    # is not slowed down by looks at each of them. The caller has seen to it that the type has no room for more.
     cdef Py_ssize_t first = PyTuple_GET_SIZE(place)
-    cdef object record = PyType_GenericAlloc(kind, first + 5)
+    cdef object record = new_untracked(kind, first + 5)
     cdef Py_ssize_t index
     cdef object part
     for index in range(first):

@@ -220,6 +220,7 @@ def decode(payload: Any, header: Any, record_type: type, place: tuple[Any, ...] 
     record_count: cython.Py_ssize_t = header.record_count
     end: cython.Py_ssize_t = _sane_size(payload, record_count)
     records: list[Any] = []
+    assert record_type.__basicsize__ == tuple.__basicsize__, "a named tuple has room for its fields only"
     if cython.compiled:
         view: cython.const_uchar[::1] = payload
         data = cython.address(view[0])

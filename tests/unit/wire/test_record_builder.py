@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire import record_builder, records
@@ -188,6 +188,7 @@ ROWS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(0, 2000))
 def test_both_forms_build_the_same_batches(rows: list[Any], size_bytes_max: int) -> None:
     both = [kind(HEADER_BYTES, size_bytes_max) for kind in (record_builder.RecordBuilder, INTERPRETED.RecordBuilder)]

