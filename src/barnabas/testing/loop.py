@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
-from barnabas.testing.hosts import host_of
+from barnabas.testing.hosts import Host, host_of
 from barnabas.testing.network import Network, SimulatedServer
 from barnabas.testing.tasks import SimulatedFuture, SimulatedTask
 from barnabas.testing.unsimulated import UnsimulatedLoop
@@ -58,7 +58,7 @@ class SimulatedLoop(UnsimulatedLoop):
         self._held: list[asyncio.Handle] = []  # of hosts that are paused or dead
         self._numbers = 0
         self._failed: list[SimulatedTask[Any]] = []
-        self._generators: dict[int, weakref.ref[AsyncGenerator[Any, Any]]] = {}
+        self._generators: list[tuple[Host, weakref.ref[AsyncGenerator[Any, Any]]]] = []
         self._handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
         self._factory: Any = None
         self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
@@ -319,17 +319,18 @@ class SimulatedLoop(UnsimulatedLoop):
     # Asynchronous generators.
 
     def _on_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
-        self._generators[self.next_number()] = weakref.ref(generator)
+        self._generators.append((self.network.hosts.current(), weakref.ref(generator)))
 
     def _on_generator_dropped(self, generator: AsyncGenerator[Any, Any]) -> None:
         if not self._is_closed:
             self.create_task(generator.aclose())
 
     async def shutdown_asyncgens(self) -> None:
-        generators = [reference() for reference in self._generators.values()]
-        self._generators.clear()
-        for generator in generators:
-            if generator is not None:
+        """Those of halted hosts stand still with the task that is inside them."""
+        generators, self._generators = self._generators, []
+        for host, reference in generators:
+            generator = reference()
+            if generator is not None and not host.is_halted:
                 await generator.aclose()
 
     # Errors and debugging.

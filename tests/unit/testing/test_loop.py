@@ -245,3 +245,20 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
         return subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True).stdout
 
     assert run("1") == run("2") != b""
+
+
+def test_a_generator_of_a_killed_host_stands_still() -> None:
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.Event().wait()
+
+    async def count() -> None:
+        async for _ in numbers():
+            pass
+
+    async def main() -> None:
+        loop().start_on("other", count())
+        await asyncio.sleep(1)
+        loop().network.kill("other")
+
+    simulate(main)
