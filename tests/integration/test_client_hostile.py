@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,13 @@ from tampering_proxy import Asked, Cut, Tamper, TamperingProxy, honest
 
 from barnabas import Admin, Consumer, ConsumerSettings, NewTopic, Producer, ProducerSettings, Settings, TopicPartition
 from barnabas.model.errors import BarnabasError, CorruptBatch
-from barnabas.testing import Broker
+from barnabas.testing import Broker, BrokerProcess
 from barnabas.wire.api import ApiKey
 from barnabas.wire.compression import Codec
 from barnabas.wire.frame import encode_response
 from barnabas.wire.messages import response_of
 from barnabas.wire.records import encode_batch
+from barnabas.world.real import free_ports
 
 SECONDS_MAX = 60.0
 CALL_MS = 1_500  # what a client is told to bear
@@ -91,6 +93,15 @@ async def read(servers: str) -> None:
         await consumer.assign([TopicPartition(TOPIC, 0)])
         records = await consumer.poll(10, timeout_ms=CALL_MS)
         if [record.value for record in records] not in ([], [b"%d" % number for number in range(10)]):
+            raise WrongContent
+
+
+async def read_columns(servers: str) -> None:
+    settings = ConsumerSettings(bootstrap_servers=(servers,), **IMPATIENT, decompressed_max_bytes=8 << 20)
+    async with Consumer(settings) as consumer:
+        await consumer.assign([TopicPartition(TOPIC, 0)])
+        table = await consumer.poll_arrow(timeout_ms=CALL_MS)
+        if table.column("value").to_pylist() not in ([], [b"%d" % number for number in range(10)]):
             raise WrongContent
 
 
@@ -255,8 +266,11 @@ def _with_records(asked: Asked, frame: bytes, records: bytes) -> bytes:
     return b"".join(bytes(part) for part in encode_response(message, asked.api_version, correlation_id=correlation_id))
 
 
+@pytest.mark.parametrize("work", [read, read_columns])
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD, Codec.SNAPPY])
-def test_a_bomb_is_a_typed_error_in_bounded_memory(codec: Codec) -> None:
+def test_a_bomb_is_a_typed_error_in_bounded_memory(
+    codec: Codec, work: Callable[[str], Coroutine[Any, Any, None]]
+) -> None:
     bomb = bytes(encode_batch([(0, None, bytes(32 << 20), ())], codec=codec))
 
     async def test() -> None:
@@ -266,7 +280,7 @@ def test_a_bomb_is_a_typed_error_in_bounded_memory(codec: Codec) -> None:
             )
             tracemalloc.start()
             try:
-                error = await bear(read, servers)
+                error = await bear(work, servers)
                 assert tracemalloc.get_traced_memory()[1] < 30 << 20
             finally:
                 tracemalloc.stop()
@@ -301,5 +315,47 @@ def test_another_cluster_at_the_same_address_is_found_out() -> None:
                     await consumer.close()
                     await proxy.drop()
                     await asyncio.to_thread(other.stop)
+
+    run(test)
+
+
+def test_a_broker_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> None:
+    """The address to begin with leads to wherever it is by now; the one that it had named before leads nowhere."""
+
+    async def at(proxy: TamperingProxy, port: int) -> BrokerProcess:
+        broker = BrokerProcess(tmp_path / "data", port=port)
+        await asyncio.to_thread(broker.start)
+        proxy.target = ("127.0.0.1", port)
+        return broker
+
+    async def test() -> None:
+        first, second = free_ports("127.0.0.1", 2)
+        async with TamperingProxy() as proxy:
+            servers = (f"127.0.0.1:{proxy.port}",)
+            broker = await at(proxy, first)
+            try:
+                async with Admin(Settings(bootstrap_servers=servers)) as admin:
+                    await admin.create_topic(NewTopic(TOPIC, partition_count=1))
+                    assert [(each.host, each.port) for each in (await admin.describe_cluster()).brokers] == [
+                        ("127.0.0.1", first)
+                    ]
+                reading = ConsumerSettings(bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest")
+                async with (
+                    Producer(ProducerSettings(bootstrap_servers=servers, linger_ms=0)) as producer,
+                    Consumer(reading) as consumer,
+                ):
+                    await consumer.subscribe([TOPIC])
+                    await producer.send(TOPIC, b"here")
+                    assert [record.value for record in await consumer.poll()] == [b"here"]
+                    await consumer.commit()
+                    await asyncio.to_thread(broker.kill)
+                    await proxy.drop()
+                    delivery = await producer.send_soon(TOPIC, b"there")
+                    broker = await at(proxy, second)
+                    assert (await delivery).offset == 1
+                    assert [record.value for record in await consumer.poll()] == [b"there"]
+                    await consumer.commit()
+            finally:
+                await asyncio.to_thread(broker.kill)
 
     run(test)
