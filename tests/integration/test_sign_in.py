@@ -13,15 +13,12 @@ from signed_clients import CLIENTS, WRONG_CLIENTS, WRONGLY, Refused
 from talk import Raw, Talk
 
 from barnabas.model import errors
-from barnabas.model.settings import InvalidSetting
 from barnabas.security.plain import LOGIN_MODULE
 from barnabas.security.scram import MECHANISMS, SHA_256, ScramClient
 from barnabas.testing import Broker
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.describe_configs import DescribeConfigsRequest
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -378,46 +375,3 @@ def test_users_survive_a_restart(tmp_path: Path) -> None:
             assert [row.user for row in found] == expected
             row = Upsertion(name="dora", mechanism=2, iterations=4096, salt=b"s", salted_password=b"p")
             assert talk.ask(AlterUserScramCredentialsRequest(upsertions=[row])).results[0].error_code == 0
-
-
-# --- settings ---------------------------------------------------------------------------------------------------------
-
-
-def test_cve_2019_12399_secrets_are_not_described(broker: Broker, talk_plainly: Talk) -> None:
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=4, resource_name="1", configuration_keys=None
-    )
-    answer = talk_plainly.ask(DescribeConfigsRequest(resources=[resource], include_synonyms=True))
-    configs = {entry.name: entry for entry in answer.results[0].configs}
-    entry = configs["plain.sasl.jaas.config"]
-    assert entry.is_sensitive
-    assert entry.value is None
-    shown = [text for entry in configs.values() for text in (entry.value, *(each.value for each in entry.synonyms))]
-    assert not any("secret" in text for text in shown if text is not None)
-    assert "secret" not in repr(broker.node.settings.security)
-
-
-@pytest.mark.parametrize("name", ["plain.sasl.jaas.config", "listener.name.sasl_ssl.plain.sasl.jaas.config"])
-def test_cve_2023_25194_users_and_login_modules_cannot_be_set_from_afar(talk_plainly: Talk, name: str) -> None:
-    value = "com.sun.security.auth.module.JndiLoginModule required;"
-    config = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=value)
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
-    (result,) = talk_plainly.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses
-    assert result.error_code == errors.INVALID_REQUEST.code
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({}, r"name sasl\.enabled\.mechanisms"),
-        ({"sasl.enabled.mechanisms": "GSSAPI"}, "must be one of PLAIN"),
-        ({"sasl.enabled.mechanisms": "PLAIN"}, "there is no user"),
-        ({"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": f"{LOGIN_MODULE} required a=b;"}, "no user"),
-    ],
-)
-def test_a_broker_without_a_source_of_users_does_not_start(settings: dict[str, str], sentence: str) -> None:
-    with (
-        pytest.raises(InvalidSetting, match=sentence),
-        Broker(settings={"listeners": "SASL_PLAINTEXT://127.0.0.1:0", **settings}),
-    ):
-        pass

@@ -13,9 +13,21 @@ from typing import Any, Self
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from talk import Talk
+
+from barnabas.model import errors
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 ISSUER = "https://issuer.test"
 AUDIENCE = "barnabas"
+
+
+LISTENER = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+}
 
 
 class Issuer:
@@ -104,3 +116,22 @@ class KeyServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def sign_in(talk: Talk, token: str, **more: str) -> SaslAuthenticateResponse:
+    assert talk.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER")).error_code == 0
+    answer: SaslAuthenticateResponse = talk.ask(SaslAuthenticateRequest(auth_bytes=message(token, **more)))
+    return answer
+
+
+def is_let_in(talk: Talk, token: str, **more: str) -> bool:
+    """Whether the token is believed; if not, that it is refused as the mechanism wants it."""
+    answer = sign_in(talk, token, **more)
+    assert answer.error_code == 0, answer
+    if not answer.auth_bytes:
+        return bool(talk.ask(MetadataRequest(topics=[])).cluster_id)
+    assert json.loads(bytes(answer.auth_bytes)) == {"status": "invalid_token"}
+    last = talk.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"))
+    assert last.error_code == errors.SASL_AUTHENTICATION_FAILED.code
+    talk.until_closed()
+    return False

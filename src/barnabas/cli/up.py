@@ -55,8 +55,9 @@ def up(
         _warn_of_unused(settings)
         return _run(settings, is_ephemeral=ephemeral, profile=profile)
     except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
-        is_file = isinstance(error, OSError) and error.filename is not None
-        print(f"barnabas: {f'{error.filename}: {error.strerror}' if is_file else error}", file=sys.stderr)
+        is_about_file = isinstance(error, OSError) and error.filename is not None
+        said = f"{error.filename}: {error.strerror}" if is_about_file else str(error)  # type: ignore[union-attr]
+        print(f"barnabas: {said}", file=sys.stderr)
         return 1
     finally:
         if temporary:
