@@ -130,17 +130,27 @@ class KafkaPythonMember(Member):
     def _run(self) -> None:
         from kafka import KafkaConsumer
         from kafka.consumer.subscription_state import ConsumerRebalanceListener
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
         from kafka.coordinator.assignors.range import RangePartitionAssignor
+        from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
         member = self
+        kinds = (
+            RangePartitionAssignor,
+            RoundRobinPartitionAssignor,
+            StickyPartitionAssignor,
+            CooperativeStickyAssignor,
+        )
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
             def on_partitions_revoked(self, revoked: Any) -> None:
-                member.assigned = frozenset()
+                member.assigned -= frozenset(each.partition for each in revoked)
 
             def on_partitions_assigned(self, assigned: Any) -> None:
                 member.rebalances += 1
-                member.assigned = frozenset(each.partition for each in assigned)
+                added = frozenset(each.partition for each in assigned)
+                member.assigned = member.assigned | added if "cooperative" in member.assignor else added
 
         consumer = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
@@ -148,7 +158,7 @@ class KafkaPythonMember(Member):
             group_instance_id=self.instance,
             session_timeout_ms=self.session_ms,
             heartbeat_interval_ms=self.session_ms // 5,
-            partition_assignment_strategy=[RangePartitionAssignor],
+            partition_assignment_strategy=[kind for kind in kinds if kind.name == self.assignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             # A leader that has not heard of a new topic yet assigns none of it; this is how soon it looks again.
@@ -175,8 +185,11 @@ class AiokafkaMember(Member):
     async def _read(self) -> None:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+        from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
         member = self
+        kinds = (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
             async def on_partitions_revoked(self, revoked: Any) -> None:
@@ -193,7 +206,7 @@ class AiokafkaMember(Member):
             session_timeout_ms=self.session_ms,
             heartbeat_interval_ms=self.session_ms // 5,
             rebalance_timeout_ms=self.session_ms,
-            partition_assignment_strategy=(RangePartitionAssignor,),
+            partition_assignment_strategy=[kind for kind in kinds if kind.name == self.assignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )

@@ -17,6 +17,8 @@ from tools.kafka_jars import java_command
 SESSION_MS_MIN = 4000  # a virtual machine that starts beside others may be silent for a while
 _ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
 

@@ -95,8 +95,13 @@ def java(*arguments: Any, **options: Any) -> Member:
 CLASSIC = [
     pytest.param([ConfluentMember, KafkaPythonMember], "range", id="range-confluent-kafka_python"),
     pytest.param([AiokafkaMember, ConfluentMember], "range", id="range-aiokafka-confluent"),
+    pytest.param([ConfluentMember, KafkaPythonMember], "roundrobin", id="roundrobin-confluent-kafka_python"),
+    pytest.param([AiokafkaMember, KafkaPythonMember], "sticky", id="sticky-aiokafka-kafka_python"),
     pytest.param([ConfluentMember], "cooperative-sticky", id="cooperative-confluent"),
+    pytest.param([ConfluentMember, KafkaPythonMember], "cooperative-sticky", id="cooperative-confluent-kafka_python"),
     pytest.param([java, ConfluentMember], "range", id="range-java-confluent", marks=pytest.mark.java),
+    pytest.param([java, AiokafkaMember], "roundrobin", id="roundrobin-java-aiokafka", marks=pytest.mark.java),
+    pytest.param([java, KafkaPythonMember], "sticky", id="sticky-java-kafka_python", marks=pytest.mark.java),
     pytest.param([java, ConfluentMember], "cooperative-sticky", id="cooperative-java", marks=pytest.mark.java),
 ]
 
