@@ -7,6 +7,7 @@ keeps its results in the documentation and can be made in parts: `--rows` adds t
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ from bench.workloads import PACES, WORKLOADS, Pace, Workload
 
 
 def main() -> int:
+    # Told to end, it leaves by way of what stops the brokers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = _parser().parse_args()
     if options.what == "list":
         for workload in WORKLOADS:
