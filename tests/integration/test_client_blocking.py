@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,9 @@ from barnabas.client.batch import RecordMetadata
 from barnabas.client.errors import RecordTooLarge, Unencodable
 from barnabas.client.serdes import STR
 from barnabas.testing import Broker
+
+WRITERS = 4
+RECORDS = 8_000
 
 
 def make(broker: Broker, name: str, partitions: int = 1) -> tuple[str, ...]:
@@ -86,3 +91,45 @@ def test_many_at_once_say_where_each_went(shared_broker: Broker, name: str) -> N
         consumer.assign([TopicPartition(name, index) for index in range(3)], until_end=True)
         found = {(record.partition, record.offset): (record.key, record.value) for record in consumer}
     assert [found[where.partition, where.offset] for where in sent] == pairs
+
+
+def test_several_threads_send_at_once_and_each_promise_is_kept(shared_broker: Broker, name: str) -> None:
+    """Small batches, so that they fill, leave and are opened while others write into them."""
+    servers = (shared_broker.bootstrap_servers,)
+    with blocking.Admin(Settings(bootstrap_servers=servers)) as admin:
+        admin.create_topic(NewTopic(name, partition_count=2))
+    settings = ProducerSettings(bootstrap_servers=servers, batch_size=4096, linger_ms=1)
+    promises: dict[bytes, Any] = {}
+    with blocking.Producer(settings) as producer:
+        producer.send(name, b"first")
+
+        def write(writer: int) -> None:
+            for number in range(RECORDS):
+                value = b"%d-%d" % (writer, number)
+                if number % 50 == 7:
+                    promises[value] = producer.send_soon(name, value, headers={"writer": b"%d" % writer})
+                elif number % 1000 == 13:
+                    producer.send_many(name, [(None, value)])
+                else:
+                    promises[value] = producer.send_soon(name, value)
+
+        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        producer.flush()
+        places = {value: promise.result() for value, promise in list(promises.items())[::97]}
+        assert all(promise.is_done for promise in promises.values())
+    table = blocking.Topic(name, bootstrap_servers=servers[0]).to_arrow()
+    rows = zip(*(table[column].to_pylist() for column in ("value", "partition", "offset")), strict=True)
+    found = {value: (partition, offset) for value, partition, offset in rows}
+    assert len(table) == 1 + WRITERS * RECORDS == len(found)
+    assert {value: (place.partition, place.offset) for value, place in places.items()} == {
+        value: found[value] for value in places
+    }
+    for writer in range(WRITERS):
+        for partition in range(2):
+            own = [(found[b"%d-%d" % (writer, number)], number) for number in range(RECORDS)]
+            here = [(offset, number) for (where, offset), number in own if where == partition]
+            assert here == sorted(here)

@@ -124,7 +124,7 @@ class Outbox(Generic[K, V]):
         self._lock = thread.new_lock()  # around the newest bundle, which both threads may want
         self._bundles: deque[Bundle] = deque()
         self._newest: Bundle | None = None
-        self._is_busy = False  # something is on its way over: what comes later must not overtake it
+        self._is_busy = False  # the loop is asked to carry bundles over, or is at it
         self._put_bytes = 0  # counted by the caller's thread alone
         self._taken_bytes = 0  # and this by the loop's
         self._draining: asyncio.Task[None] | None = None
@@ -133,7 +133,7 @@ class Outbox(Generic[K, V]):
     def put_straight(self, topic: str, value: bytes) -> Promise:
         """From the caller's thread: a keyless record goes into a batch that is open, if there is one and all that came
         before is with the producer."""
-        if self._is_busy or not self.can_be_straight or not self._producer.is_plain:
+        if self._bundles or self._is_busy or not self.can_be_straight or not self._producer.is_plain:
             return self.put(topic, value, None, (), None, None)  # type: ignore[arg-type]
         delivery = self._quickest(topic, value)
         if delivery is not None:
@@ -241,7 +241,11 @@ class Outbox(Generic[K, V]):
 
     @property
     def is_busy(self) -> bool:
-        return self._is_busy
+        """Something that this thread has put may not be with the producer yet.
+
+        In this order: what was taken out before the first look is with the producer if the second finds nobody at work.
+        """
+        return bool(self._bundles) or self._is_busy
 
     async def carried(self) -> None:
         """Until all that was put is with the producer, or could not be brought to it."""
