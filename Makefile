@@ -46,7 +46,7 @@ kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost 
 
 CLUSTER_KILLS ?= 100
 cluster-kill: $(STAMP) ## kill brokers, controllers and coordinators of clusters, cut their network, and look for what was lost (an hour)
-	BARNABAS_CLUSTER_KILLS=20 BARNABAS_CLIENT_KILLS=$(CLUSTER_KILLS) BARNABAS_ROLE_KILLS=20 BARNABAS_CLUSTER_CUTS=10 $(BIN)/pytest -q -s -m 'java or not java' \
+	BARNABAS_CLUSTER_KILLS=20 BARNABAS_CLIENT_KILLS=$(CLUSTER_KILLS) BARNABAS_ROLE_KILLS=20 BARNABAS_CLUSTER_CUTS=10 $(BIN)/pytest -q -s -m 'slow or java or not java' \
 		tests/integration/test_cluster_kill.py tests/integration/test_cluster_clients.py tests/integration/test_cluster_roles.py tests/integration/test_cluster_cut.py
 
 cluster-copy: $(STAMP) ## copy 100,000 records exactly once while brokers and copiers are killed 60 times, for both group protocols (minutes)

@@ -13,7 +13,7 @@ from bench.failover.run import failover, percentile
 
 from barnabas.testing import Cluster
 
-KILLS = int(os.environ.get("BARNABAS_CLIENT_KILLS", "2"))
+KILLS = int(os.environ.get("BARNABAS_CLIENT_KILLS", "1"))
 SEED = int(os.environ.get("BARNABAS_CLIENT_SEED", "20260101"))
 
 

@@ -22,8 +22,8 @@ from test_cluster_kill import until_whole
 
 from barnabas.testing import Cluster
 
-RECORDS = int(os.environ.get("BARNABAS_COPY_RECORDS", "4000"))
-KILLS = int(os.environ.get("BARNABAS_COPY_KILLS", "3"))
+RECORDS = int(os.environ.get("BARNABAS_COPY_RECORDS", "2000"))
+KILLS = int(os.environ.get("BARNABAS_COPY_KILLS", "2"))
 SEED = int(os.environ.get("BARNABAS_COPY_SEED", "20260101"))
 PARTITIONS = 4
 COPIERS = 2

@@ -30,7 +30,7 @@ REQUEST_TIMEOUT_MS = 3000  # nobody is told of a cut: clients give up on a broke
 UNDER_WAY_SECONDS = 1.0  # what was replicated before a cut may be acknowledged a little after it
 
 _REASON = why_not()
-pytestmark = pytest.mark.skipif(bool(_REASON), reason=_REASON)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(_REASON), reason=_REASON)]
 
 
 @pytest.fixture

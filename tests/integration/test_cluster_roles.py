@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Cluster
 
-KILLS = int(os.environ.get("BARNABAS_ROLE_KILLS", "2"))
+KILLS = int(os.environ.get("BARNABAS_ROLE_KILLS", "1"))
 SEED = int(os.environ.get("BARNABAS_ROLE_SEED", "20260101"))
 CLIENTS = os.environ.get("BARNABAS_KILL_CLIENTS", "librdkafka,barnabas").split(",")
 PARTITIONS = 3
@@ -53,12 +53,14 @@ def told(what: str, waits: dict[str, list[float]]) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_controller_may_be_killed(cluster: Cluster) -> None:
     servers = cluster.bootstrap_servers
     waits = failover(cluster, CLIENTS, KILLS, seed=SEED, victims=lambda _: [active_controller(servers)])
     told("controller", waits)
 
 
+@pytest.mark.slow
 def test_two_of_five_controllers_may_be_killed_at_once(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", brokers=5, controllers=5) as cluster:
         servers = cluster.bootstrap_servers
