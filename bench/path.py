@@ -9,9 +9,12 @@ distorts them little; the budget is the one the design was chosen with.
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import tempfile
 import time
 from collections.abc import Callable
+from mmap import mmap
 from typing import Any, Final
 
 from barnabas.broker.controller_requests import create_topics
@@ -27,12 +30,16 @@ from barnabas.wire.message import decode
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.records import encode_batch
+from barnabas.world.chunks import PAGE_BYTES
+from barnabas.world.disk import CHUNK_BYTES_MAX
 from barnabas.world.real import new_event_loop, real_world
 
 VERSION: Final = 9
 ZERO: Final = bytes(8)
 ROUNDS: Final = 40
 TOGETHER_MAX: Final = 64
+COPIED_BYTES: Final = 16 * 1024 * 1024
+LARGE_ALLOCATION_STARTS: Final = 16  # bytes into a page
 SIZES: Final = {"1 × 100 B": (1, 100, 200), "16 KB": (16, 1000, 100), "1 MB": (1000, 1000, 4)}  # with calls a round
 
 
@@ -167,6 +174,33 @@ def measure(node: Node, records: int, size: int, count: int) -> dict[str, float]
     return found
 
 
+def print_pauses() -> None:
+    """What the collector of cycles would stop everybody for, if it looked at all of a broker that does nothing yet."""
+    spent_ms = best(gc.collect, 1) / 1000
+    print(f"{'a full collection':32}{spent_ms:12.2f} ms of CPU, over {len(gc.get_objects()):,} objects")
+
+
+def print_copies(directory: str) -> None:
+    """What it costs to read from the page cache, by how far the memory lies above the file's bytes within a page."""
+    path = f"{directory}/copied"
+    with open(path, "wb") as file:
+        file.write(bytes(COPIED_BYTES))
+    descriptor = os.open(path, os.O_RDONLY)
+    memory = mmap(-1, CHUNK_BYTES_MAX + PAGE_BYTES)
+    for above in (0, LARGE_ALLOCATION_STARTS, PAGE_BYTES // 2):
+        view = memoryview(memory)[above : above + CHUNK_BYTES_MAX]
+
+        def read(view: memoryview = view) -> None:
+            for position in range(0, COPIED_BYTES, CHUNK_BYTES_MAX):
+                os.preadv(descriptor, (view,), position)
+
+        seconds = best(read, 1) / 1e6
+        print(f"{f'reading, {above} bytes above':32}{seconds / COPIED_BYTES * 1e9:12.3f} CPU s/GB")
+        view.release()
+    memory.close()
+    os.close(descriptor)
+
+
 async def run() -> None:
     with tempfile.TemporaryDirectory() as directory:
         settings = {**DEVELOPMENT, "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": directory}
@@ -179,6 +213,8 @@ async def run() -> None:
         print(f"{'µs of CPU per produce request':32}" + "".join(f"{name:>12}" for name in columns))
         for part in next(iter(columns.values())):
             print(f"{part:32}" + "".join(f"{column[part]:12.2f}" for column in columns.values()))
+        print_pauses()
+        print_copies(directory)
         # The write alone was done behind the log's back: a clean stop would vouch for what is not there.
         await node.stop()
         await world.workers.close()
