@@ -82,7 +82,7 @@ conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-pyt
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
-	$(BIN)/python -m bench full
+	$(BIN)/python -m bench full --fresh
 
 bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
 	$(BIN)/python -m bench quick

@@ -83,6 +83,9 @@ def ratio_text(value: float | None) -> str:
 
 
 def spread_text(summary: Summary) -> str:
+    """Half of what lies between the smallest and the largest; one run has no spread."""
+    if summary.count == 1:
+        return "–"
     return f"±{summary.spread * 50:.0f}%"
 
 
