@@ -95,8 +95,8 @@ class TokenServer:
 
     def _check_assertion(self, assertion: str) -> None:
         try:
-            options = {"verify_aud": False, "require": ["sub"]}
-            jwt.decode(assertion, self._client_public_key, algorithms=["RS256"], options=options)
+            key = self._client_public_key
+            jwt.decode(assertion, key, algorithms=["RS256"], options={"verify_aud": False, "require": ["sub"]})
         except jwt.PyJWTError as error:
             raise Refused(f"the assertion does not hold: {error}") from error
 
