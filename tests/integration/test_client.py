@@ -215,6 +215,25 @@ def test_a_full_memory_makes_senders_wait_and_loses_nothing(shared_broker: Broke
     run(work)
 
 
+def test_a_record_that_is_too_large_is_refused_also_where_a_batch_had_room(shared_broker: Broker, name: str) -> None:
+    servers = shared_broker.bootstrap_servers
+
+    async def work() -> None:
+        (place,) = await make_topic(servers, name)
+        settings = ProducerSettings(bootstrap_servers=(servers,), batch_size=1 << 20, max_request_size=10_000)
+        async with Producer(settings) as producer:
+            await producer.send_soon(name, b"small")
+            with pytest.raises(RecordTooLarge):
+                await producer.send_soon(name, bytes(20_000))
+            for _ in range(20):
+                await producer.send_soon(name, bytes(900))
+        async with Consumer(ConsumerSettings(bootstrap_servers=(servers,))) as consumer:
+            await consumer.assign([place], until_end=True)
+            assert [len(record.value or b"") async for record in consumer] == [5, *[900] * 20]
+
+    run(work)
+
+
 def test_a_broker_that_is_killed_and_comes_back_is_found_again(tmp_path: Path, name: str) -> None:
     async def work() -> None:
         with BrokerProcess(tmp_path / "data") as broker:

@@ -62,7 +62,7 @@ class Producer(Generic[K, V]):
         self._partitioner = partitioner
         self._coder = _coder(key, value)
         self._accumulator = Accumulator(
-            batch_bytes=self.settings.batch_size,
+            batch_bytes=min(self.settings.batch_size, self.settings.max_request_size, self.settings.buffer_memory),
             linger=self.settings.linger_ms / 1000,
             delivery_timeout=self.settings.delivery_timeout_ms / 1000,
             memory_bytes_max=self.settings.buffer_memory,
