@@ -65,7 +65,7 @@ def _run_round(workloads: Sequence[Workload], kind: type[Peer], pace: Pace, numb
             is_warm = False
             for workload in workloads:
                 if workload.metric == "megabytes_per_second" and not workload.is_client_bound:
-                    touch_page_cache(pace.bytes_max * 3 // 2)
+                    touch_page_cache(pace.bytes_max)
                 if workload.stores_records and not is_warm:
                     _warm_up(peer, workload, pace)
                     is_warm = True

@@ -84,11 +84,11 @@ QUICK = Pace(
 FULL = Pace(
     "full",
     rounds=5,
-    seconds=2.5,
+    seconds=2,
     warmup_seconds=1,
-    first_warmup_seconds=40,
+    first_warmup_seconds=30,
     records=300_000,
     bytes_max=1 << 30,
-    cold_bytes=5 << 29,
+    cold_bytes=9 << 28,
 )
 PACES = {pace.name: pace for pace in (QUICK, FULL)}

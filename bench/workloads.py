@@ -206,7 +206,7 @@ WORKLOADS = (
     ),
     Workload(
         "catch-up",
-        "2.7 GB of which nothing is in the page cache",
+        "a log of more than 2 GiB, nothing of it in the page cache",
         "raw-catch-up",
         "megabytes_per_second",
         "MB/s",
