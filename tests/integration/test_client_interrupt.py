@@ -185,8 +185,18 @@ def addresses(mute: Mute) -> Iterator[dict[str, str]]:
         yield {"a broker": broker.bootstrap_servers, "a mute broker": mute.address, "nobody": nobody}
 
 
-@pytest.mark.parametrize("peer", ["a broker", "a mute broker", "nobody"])
-@pytest.mark.parametrize("name", SCRIPTS)
+PEERS = ("a broker", "a mute broker", "nobody")
+OFTEN = {
+    (name, peer) for name in ("blocking poll", "blocking send_soon and flush", "poll", "send") for peer in PEERS[:2]
+}
+CASES = [
+    pytest.param(name, peer, id=f"{name}-{peer}", marks=() if (name, peer) in OFTEN else pytest.mark.slow)
+    for name in SCRIPTS
+    for peer in PEERS
+]
+
+
+@pytest.mark.parametrize(("name", "peer"), CASES)
 def test_an_interrupt_ends_every_wait(addresses: dict[str, str], name: str, peer: str) -> None:
     code = PREAMBLE + SCRIPTS[name]
     process = subprocess.Popen(
