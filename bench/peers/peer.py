@@ -99,6 +99,8 @@ class Peer(ABC):
             self.stop()
             raise PeerFailed(failure) from error
         self.ready_seconds = time.monotonic() - started
+        for pid in self.pids:
+            _share_priority(pid)
 
     def stop(self) -> None:
         """Asks politely, then insists; only what this peer started is touched."""
