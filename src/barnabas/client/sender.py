@@ -94,6 +94,10 @@ class Sender:
             if at > now:
                 look_at = at if look_at is None else min(look_at, at)
                 continue
+            if queue.needs_identity:
+                # It came while an identity was asked for: without one a repetition would be written twice.
+                self.wake()
+                continue
             leader = self._cluster.leader_of(queue.partition)
             if leader is None:
                 look_at = self._ask_for_leader(queue.partition, now, look_at)
