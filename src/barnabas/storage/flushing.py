@@ -30,6 +30,7 @@ class Flushing:
         "_log",
         "_running",
         "changed_directories",
+        "is_blank",
         "is_dirty",
         "last_flush_ms",
         "recovery_point",
@@ -43,6 +44,9 @@ class Flushing:
         self._is_closing = False
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
+        self.is_blank = (
+            False  # made in this life, and nothing was ever cut off: without records there is nothing to lose
+        )
         self.is_dirty = False  # something besides appended batches has changed: a cut, a new file
         self.changed_directories: set[str] = set()
         # Closed segments whose files are not all on the device; after a crash that may be any of those it had open.
@@ -53,6 +57,7 @@ class Flushing:
         self._ceiling = min(self._ceiling, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.is_dirty = True
+        self.is_blank = False
 
     def dropped(self, segments: list[Segment]) -> None:
         """These segments are gone; others may have their names soon."""
@@ -79,6 +84,8 @@ class Flushing:
         """The last flush: the next start trusts every file of a log that was closed, if anything was touched."""
         log = self._log
         self._is_closing = True
+        if self.is_blank and log.end_offset == 0:
+            return  # should its files vanish, it is made again, as empty as it was
         if self.recovery_point < log.end_offset or log.epochs.is_dirty or log.segments.active.is_touched:
             self.is_dirty = True
         await self.flush()

@@ -112,6 +112,7 @@ class LogStore:
         directory = min(self._directories, key=lambda each: each.log_count)
         path = f"{directory.path}/{partition}"
         try:
+            is_new = not self._world.disk.exists(path)
             log = await PartitionLog.open(
                 self._world,
                 path,
@@ -129,6 +130,7 @@ class LogStore:
             raise
         self._adopt(log, directory)
         self._unnamed[partition] = log
+        log.flushing.is_blank = is_new
         return log
 
     async def delete(self, partition: TopicPartition) -> None:

@@ -341,6 +341,35 @@ def test_a_broker_without_a_directory_creates_no_log(broker: Broker) -> None:
     run(main())
 
 
+def test_new_logs_without_records_cost_no_syncs_at_the_end(
+    new_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        broker = Broker(new_machine())
+        store = await broker.start()
+        await store.create(ORDERS, TOPIC_ID)
+        await store.create(PAYMENTS, TOPIC_ID)
+        broker.append(ORDERS, b"a")
+        synced: list[str] = []
+        sync_directory = broker.disk.sync_directory
+
+        async def count(path: str) -> None:
+            synced.append(path)
+            await sync_directory(path)
+
+        monkeypatch.setattr(broker.disk, "sync_directory", count)
+        await broker.stop()
+        assert "/data/orders-0" in synced
+        assert "/data/pay-ments-12" not in synced
+        broker.disk.crash(broker.world.entropy)
+        store = await broker.start()
+        assert store.logs[ORDERS].end_offset == 1
+        assert PAYMENTS not in store.logs or store.logs[PAYMENTS].end_offset == 0
+        await broker.stop()
+
+    run(main())
+
+
 def test_names_that_are_no_partitions_are_left_alone(broker: Broker) -> None:
     async def main() -> None:
         for name in ("__cluster_metadata-0", "lost+found", "orders", "orders-x", "orders-1-future"):
