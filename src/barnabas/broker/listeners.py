@@ -19,7 +19,7 @@ from barnabas.broker.sign_in import open_gate
 from barnabas.model.errors import BarnabasError
 from barnabas.transport.buffers import FramePool
 from barnabas.transport.connection import Serve
-from barnabas.transport.listener import Limits, Listener
+from barnabas.transport.listener import Guests, Limits, Listener
 from barnabas.transport.tls import ReplaceableContext
 
 
@@ -48,6 +48,8 @@ class Listeners:
         clients = Dispatcher(self._services, ROUTES)
         controllers = Dispatcher(self._services, CONTROLLER_ROUTES)
         pool = FramePool()
+        # A limit holds for all listeners of clients together, as in Kafka; controllers are not kept waiting by clients.
+        guests = {is_for_controllers: Guests() for is_for_controllers in (False, True)}
         every = self._settings.security.listeners
         self._contexts = _contexts(self._settings)  # before any port is taken
         for endpoint in self._settings.endpoints:
@@ -63,9 +65,17 @@ class Listeners:
             except OSError as error:
                 reason = (error.strerror or str(error)).rpartition(": ")[2]
                 raise CannotListen(f"cannot listen on {endpoint}: {reason}") from error
+            listener.guests = guests[is_for_controllers]
+            listener.is_protected = self._is_protected(endpoint.name)
             if not is_for_controllers:
                 listener.pace = self._services.quotas.connections.pace
             (self.for_controllers if is_for_controllers else self.for_clients).append(listener)
+
+    def _is_protected(self, name: str) -> bool:
+        """Other brokers come in even when clients have taken all there is, unless they come in by the same door."""
+        cluster = self._settings.cluster
+        of_clients = [each for each in self._settings.endpoints if not cluster.is_for_controllers(each.name)]
+        return name == cluster.inter_broker_listener_name and len(of_clients) > 1
 
     async def serve_controllers(self) -> None:
         for listener in self.for_controllers:

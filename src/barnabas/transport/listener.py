@@ -32,16 +32,37 @@ class Limits:
     connections_of_address_max: Mapping[str, int] = field(default_factory=dict)  # where it differs from the others
 
 
+class Guests:
+    """The connections of several listeners together: how many, and how many from which address."""
+
+    __slots__ = ("per_address", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.per_address: Counter[str] = Counter()
+
+    def come(self, address: str) -> None:
+        self.total += 1
+        self.per_address[address] += 1
+
+    def go(self, address: str) -> None:
+        self.total -= 1
+        self.per_address[address] -= 1
+        if not self.per_address[address]:
+            del self.per_address[address]
+
+
 class Listener:
     def __init__(self, name: str, serve: Serve, pool: FramePool, clock: Clock, timers: Timers, limits: Limits):
         self.name = name
+        self.guests = Guests()  # its own, unless it shares them with others before it serves
+        self.is_protected = False  # whether it is open to more than all listeners together may have
         self.limits = limits
         self._serve = serve
         self._pool = pool
         self._clock = clock
         self._timers = timers
         self._connections: dict[Connection, int] = {}  # requests seen at the last idle check
-        self._per_address: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._idle_timer: Timer | None = None
         self._emptied = asyncio.Event()
@@ -100,12 +121,13 @@ class Listener:
     def admit(self, connection: Connection) -> bool:
         connection.active_ms = self._clock.monotonic_ms()
         address = connection.peer[0]
-        self._per_address[address] += 1
+        guests, limits = self.guests, self.limits
+        guests.come(address)
         self._connections[connection] = -1
-        limits = self.limits
         of_address_max = limits.connections_of_address_max.get(address, limits.connections_per_address_max)
         self.accepted_count += 1
-        if len(self._connections) <= limits.connections_max and self._per_address[address] <= of_address_max:
+        has_room = guests.total <= limits.connections_max or self.is_protected
+        if has_room and guests.per_address[address] <= of_address_max:
             self._keep_pace(connection)
             return True
         self.refused_count += 1
@@ -126,10 +148,7 @@ class Listener:
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, None) is None:
             return
-        address = connection.peer[0]
-        self._per_address[address] -= 1
-        if not self._per_address[address]:
-            del self._per_address[address]
+        self.guests.go(connection.peer[0])
         if not self._connections and self._is_stopping:
             self._emptied.set()
 
