@@ -74,6 +74,15 @@ def test_a_template_says_all_that_a_program_needs(acl) -> None:  # type: ignore[
     }
 
 
+def test_an_application_that_makes_topics_of_its_own_has_a_template_too(acl) -> None:  # type: ignore[no-untyped-def]
+    names = ("--topic", "app-", "--group", "app-", "--transactional-id", "app-", "--pattern", "prefixed")
+    rows = json.loads(acl("create", "--allow", "app", "--template", "streams", *names, "-o", "json"))
+    found = {(row["resource"], row["operation"]) for row in rows}
+    assert {("topic", "create"), ("topic", "delete"), ("topic", "write"), ("topic", "read")} <= found
+    assert {("group", "read"), ("transactional-id", "write"), ("transactional-id", "describe")} <= found
+    assert {row["pattern"] for row in rows} == {"prefixed"}
+
+
 def test_a_dry_run_removes_nothing(acl) -> None:  # type: ignore[no-untyped-def]
     acl("create", "--deny", "eve", "--operation", "all", "--cluster")
     assert "User:eve" in acl("delete", "--principal", "eve", "--dry-run")

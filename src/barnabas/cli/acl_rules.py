@@ -30,6 +30,19 @@ TEMPLATES: Final[Mapping[str, Mapping[ResourceType, tuple[Operation, ...]]]] = {
         ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
         ResourceType.GROUP: (Operation.READ,),
     },
+    # With --pattern prefixed and the id of the application, for the topics that it makes for itself.
+    "streams": {
+        ResourceType.TOPIC: (
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.CREATE,
+            Operation.DELETE,
+        ),
+        ResourceType.GROUP: (Operation.READ, Operation.DESCRIBE, Operation.DELETE),
+        ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    },
     "admin": {
         ResourceType.TOPIC: (Operation.ALL,),
         ResourceType.GROUP: (Operation.ALL,),
