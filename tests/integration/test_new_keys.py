@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from barnabas.client.admin_configs import Change, ConfigEntry, ConfigSource, Ope
 from barnabas.client.settings import Settings
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker
+from barnabas.transport.tls import TlsFiles, server_context
 
 OWN = Resource(ResourceKind.BROKER, "1")
 KEY_STORE = "listener.name.ssl.ssl.keystore.location"
@@ -203,3 +205,44 @@ def test_keys_that_other_nodes_would_not_trust_are_refused(authority: Authority,
         assert "not trust" in refused.message
         assert taken is None
         assert greeted_by(broker, authority) == "second"
+
+
+def shown_by(client: ssl.SSLContext, authority: Authority, server: Identity) -> str:
+    """The name in the certificate that a client shows, in a handshake without a network."""
+    asking = server_context(
+        TlsFiles(key_store=str(server.store), trust_store=str(authority.certificate)), client_auth="required"
+    )
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        asking.wrap_bio(to_server, to_client, server_side=True),
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+    )
+    for _ in range(4):
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    shown = ends[0].getpeercert()
+    assert shown is not None
+    return dict(pair for (pair,) in shown["subject"])["commonName"]  # type: ignore[misc]
+
+
+def test_what_a_broker_shows_to_others_is_renewed_too(authority: Authority, store: Path) -> None:
+    settings = {
+        "listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "ssl.keystore.location": str(store),
+        "ssl.truststore.location": str(authority.certificate),
+        "inter.broker.listener.name": "SSL",
+    }
+    other = authority.issue("/O=Test/CN=other")
+    with Broker(settings=settings) as broker:
+        tls = broker.node.services.broker_links.tls
+        assert tls is not None
+        assert shown_by(tls, authority, other) == "first"
+
+        async def work() -> ApiError | None:
+            async with Admin(Settings.of({"bootstrap.servers": broker.address_of("PLAINTEXT")})) as admin:
+                change = Change(KEY_STORE, str(authority.issue("/O=Test/CN=second").store))
+                return (await admin.alter_configs({OWN: [change]}))[OWN]
+
+        assert asyncio.run(work()) is None
+        assert shown_by(tls, authority, other) == "second"

@@ -2,7 +2,8 @@
 
 Versions: 0–1.
 Behaviour: each resource succeeds or fails alone; topics follow at once, brokers where a setting may change at run time.
-Differs from Kafka: nothing known.
+Keys of listeners are checked, and levels of loggers changed, by the broker that they are about.
+Differs from Kafka: listeners, and what is spoken on them, change at a restart only.
 """
 
 from __future__ import annotations
