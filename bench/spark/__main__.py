@@ -9,10 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
@@ -44,22 +47,22 @@ def fill(servers: str, rows: dict[str, int]) -> None:
                 producer.send_arrow(pa.table({"key": keys[:count], "value": values[:count]}), f"input-{value_bytes}")
 
 
-def measure(side: str, servers: str, rows: dict[str, int], rounds: int, parts: str) -> list[dict[str, object]]:
+def measure(side: str, servers: str, rows: dict[str, int], rounds: int, parts: str) -> Iterator[dict[str, object]]:
+    """What a side tells, as it comes; the side has a session of its own, so that all of it can be found and ended."""
     jars = ",".join(map(str, connector_jars())) if side == "kafka" else ""
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "bench.spark.side", side, servers, directory, json.dumps(rows)]
         command += [str(rounds), parts]
-        done = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"BENCH_SPARK_JARS": jars},
-            start_new_session=True,
-            check=False,
-        )
-    if done.returncode:
-        print(f"{side} ended with code {done.returncode}", file=sys.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        environment = os.environ | {"BENCH_SPARK_JARS": jars}
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+        assert running.stdout is not None
+        try:
+            yield from (json.loads(line) for line in running.stdout if line.startswith("{"))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGTERM)
+            running.wait()
+            running.stdout.close()
 
 
 def main() -> int:
