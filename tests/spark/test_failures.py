@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 RUNS = int(os.environ.get("BARNABAS_SPARK_RUNS", "4"))
 CLUSTER_RUNS = int(os.environ.get("BARNABAS_SPARK_CLUSTER_RUNS", "3"))
 SEED = int(os.environ.get("BARNABAS_SPARK_SEED", "1"))
-EXECUTOR_SECONDS_MAX = 120.0
+WORKER_SECONDS_MAX = 120.0
 
 
 class ClusterStage(Stage):
@@ -64,8 +64,9 @@ def kill_driver(stage: Stage, chance: random.Random) -> None:
 
 
 def kill_python_worker(stage: Stage, chance: random.Random) -> None:
-    workers = stage.copier.workers()
-    assert workers, "the query has no workers"
+    deadline = time.monotonic() + WORKER_SECONDS_MAX
+    while not (workers := stage.copier.workers()) and time.monotonic() < deadline:
+        time.sleep(0.1)  # the query has only just started
     with suppress(ProcessLookupError):  # it has ended by itself since
         os.kill(chance.choice(workers), signal.SIGKILL)
 
@@ -87,7 +88,7 @@ def fail_commit(stage: Stage, chance: random.Random) -> None:
 
 
 def kill_executor(stage: ClusterStage, chance: random.Random) -> None:
-    deadline = time.monotonic() + EXECUTOR_SECONDS_MAX
+    deadline = time.monotonic() + WORKER_SECONDS_MAX
     while not (executors := stage.cluster.executors()) and time.monotonic() < deadline:
         time.sleep(0.2)
     os.kill(chance.choice(executors), signal.SIGKILL)
