@@ -221,9 +221,9 @@ def test_a_transaction_is_ended_by_force(shared_broker: Broker, name: str) -> No
         async with Producer(ProducerSettings(bootstrap_servers=servers, transactional_id=name)) as producer:
             await producer.begin_transaction()
             await producer.send(name, b"x")
-            if await offered(admin.describe_producers(place), since="2.8") is not None:
+            if await offered(admin.describe_transaction(name), since="3.0") is not None:
                 (held,) = [each for each in await admin.describe_producers(place) if each.transaction_start_offset >= 0]
-                described = await offered(admin.describe_transactions([name, f"{name}-none"]), since="3.0")
+                described: Any = await admin.describe_transactions([name, f"{name}-none"])
                 assert described[name].producer_id == held.producer_id
                 assert isinstance(described[f"{name}-none"], ApiError)
             assert await admin.fence_producer(name) > 0
