@@ -283,6 +283,8 @@ IMPLIED = {
 # APIs that are about several kinds of things, or allowed by one of several rights, in the other ways.
 OTHER_WAYS: dict[str, tuple[Callable[[], Message], int | None, list[tuple[Operation, ResourceType]]]] = {
     "settings of a broker": (lambda: described(4, "1"), None, [(May.DESCRIBE_CONFIGS, C)]),
+    "levels of loggers": (lambda: described(8, "1"), None, [(May.DESCRIBE_CONFIGS, C)]),
+    "levels of loggers altered": (lambda: altered(8, "1"), None, [(May.ALTER_CONFIGS, C)]),
     "settings of a group": (lambda: described(32, GROUP), None, [(May.DESCRIBE_CONFIGS, G)]),
     "settings of a topic, by changing": (lambda: described(2, TOPIC), None, [(May.ALTER_CONFIGS, T)]),
     "change settings of a topic": (lambda: altered(2, TOPIC), None, [(May.ALTER_CONFIGS, T)]),

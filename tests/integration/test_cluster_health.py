@@ -100,6 +100,16 @@ def test_what_is_lost_if_broker_2_dies_now(cluster: Watched, capsys: pytest.Capt
     assert SAFE not in json.dumps(findings)
 
 
+def test_a_leader_is_given_to_another_replica(cluster: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["-b", cluster.bootstrap_servers]
+    for broker in (1, 3):
+        assert main(["leader", "transfer", f"{SAFE}-0", "--to", str(broker), *where]) == 0
+        capsys.readouterr()
+        assert main(["cluster", "metadata", SAFE, "-o", "json", *where]) == 0
+        row = json.loads(capsys.readouterr().out)[0]
+        assert (row["leader"], row["replicas"][0]) == (broker, broker)
+
+
 def test_a_broker_that_hangs_is_seen_by_those_who_lead(cluster: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     active = next(
         broker for broker in cluster.nodes if cluster.numbers(broker)[f"{CONTROLLER}activecontrollercount"] == 1

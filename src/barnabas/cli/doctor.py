@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
 
 async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
-    from barnabas.cli.doctor_cluster import cluster_findings
+    from barnabas.cli.doctor_cluster import cluster_findings, harmless_death
     from barnabas.cli.doctor_facts import look
     from barnabas.cli.doctor_groups import group_findings, producer_findings
 
@@ -62,6 +62,13 @@ async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
             return arguments.producer, list(producer_findings(transaction, now_ms=now_ms()))
         facts = await look(admin, seconds=arguments.seconds, now_ms=now_ms(), groups=arguments.groups)
     found = [] if arguments.groups and not facts.unreachable else list(cluster_findings(facts))
+    if arguments.broker is not None:
+        known = [broker.id for broker in facts.cluster.brokers]
+        if arguments.broker not in known:
+            raise Failure(f"there is no broker {arguments.broker}; the cluster has {', '.join(map(str, known))}")
+        is_alive = arguments.broker not in {*facts.cluster.fenced, *facts.unreachable}
+        if is_alive and not any(each.about == f"if broker {arguments.broker} dies now" for each in found):
+            found.append(harmless_death(facts, arguments.broker))
     return _headline(facts), [*found, *group_findings(facts)]
 
 

@@ -174,6 +174,21 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def harmless_death(facts: Facts, broker: int) -> Finding:
+    """For who asks about one broker: nothing of the above happens if it dies."""
+    held = [each for each in _parts(facts) if broker in each.part.isr]
+    led = sum(each.part.leader == broker for each in held)
+    others = sorted({replica for each in held for replica in each.part.isr} - {broker})
+    return Finding(
+        NOTE,
+        f"if broker {broker} dies now",
+        "nothing is lost, and producers with acks=all go on",
+        f"{count(len(held), 'partition')} of its have replicas in sync on {_ids(tuple(others)) or 'no other broker'}; "
+        f"{led} that it leads are led by them within a moment",
+        f"nothing needs to be done; before a planned stop: barnabas broker decommission {broker}, or just stop it",
+    )
+
+
 def _more_replicas(parts: list[_Part], facts: Facts) -> str:
     """The commands that give the topics of these partitions one replica more than they need."""
     wanted = max(each.needed for each in parts) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.cli.doctor_cluster import cluster_findings
+from barnabas.cli.doctor_cluster import cluster_findings, harmless_death
 from barnabas.cli.doctor_facts import DiskFacts, Facts, GroupFacts
 from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding
 from barnabas.cli.doctor_groups import group_findings, producer_findings
@@ -104,6 +104,29 @@ def test_what_dies_with_a_broker() -> None:
     assert "t-0" in deaths["if broker 1 dies now"].evidence
     assert "would refuse producers" in deaths["if broker 2 dies now"].what
     assert "nothing would be lost" in deaths["if broker 3 dies now"].what
+
+
+def test_a_broker_whose_death_harms_nobody_is_said_to_be_so() -> None:
+    finding = harmless_death(facts(topic("t", (2, (2, 3, 1), (1, 2, 3)), (1, (1, 2, 3), (1, 2, 3)))), 2)
+    assert (finding.severity, finding.about) == (NOTE, "if broker 2 dies now")
+    assert finding.what.startswith("nothing is lost")
+    assert finding.evidence.startswith("2 partitions of its have replicas in sync on 1,3; 1 that it leads")
+
+
+def test_what_would_be_lost_comes_with_the_commands_that_prevent_it() -> None:
+    findings = found(facts(topic("t", (1, (1,), (1,))), topic("u", (2, (2, 3), (2, 3)))))
+    mends = {each.about: each.mend for each in findings if each.about.startswith("if broker")}
+    assert (
+        "barnabas reassign plan t -r 3 -f plan.json, then barnabas reassign run plan.json"
+        in mends["if broker 1 dies now"]
+    )
+    assert "barnabas reassign plan u -r 3" in mends["if broker 2 dies now"]
+    (two,) = [
+        each.mend
+        for each in found(facts(topic("u", (1, (1, 2), (1, 2))), brokers=(1, 2), quorum=quorum(1, 2)))
+        if each.about == "if broker 1 dies now"
+    ]
+    assert "add brokers first: 3 replicas need as many" in two
 
 
 def test_a_broker_alone_is_a_note() -> None:
