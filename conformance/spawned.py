@@ -85,6 +85,11 @@ group.initial.rebalance.delay.ms=0
 {ssl_config}
 """
 _LOGINS = "KafkaServer {{\n  {jaas_config}\n}};\n"
+_TOOL_LOGIN = """\
+security.protocol={transport}
+sasl.mechanism={sasl_mechanism}
+sasl.jaas.config={jaas_config}
+"""
 # Kafka says that it has started only where it is told to say anything.
 _LOGGING = """\
 appender.console.type=Console
@@ -102,11 +107,14 @@ def write_servers(workspace: Path, version: str, kind: str) -> Path:
     resources.mkdir(parents=True, exist_ok=True)
     (resources / "kafka.properties").write_text(_PROPERTIES)
     (resources / "kafka_server_jaas.conf").write_text(_LOGINS)
+    (resources / "sasl_command.conf").write_text(_TOOL_LOGIN)
     logging = resources / "log4j2.properties"
     logging.write_text(_LOGGING)
     scripts = workspace / "servers" / version / f"kafka-bin-{kind}" / "bin"
     scripts.mkdir(parents=True, exist_ok=True)
-    _script(scripts / "kafka-storage.sh", java_command("kafka.tools.StorageTool", options=("-Xmx256M",)))
+    mains = {"kafka-storage.sh": "kafka.tools.StorageTool", "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand"}
+    for script, main in mains.items():
+        _script(scripts / script, java_command(main, options=("-Xmx256M", "-XX:TieredStopAtLevel=1")))
     if kind == "kafka":
         # The main to run comes with the call; of two settings of one name Java takes the later.
         command = [word for word in java_command("", options=("-Xmx400M",)) if word]
