@@ -182,7 +182,8 @@ class Connection(asyncio.BufferedProtocol):
                 break
         if position < end:
             self._keep(data[position:])
-        self._flush()
+        if not self._flush():
+            self._mute()  # a peer that does not read its answers is not asked for more requests
 
     def _keep(self, rest: memoryview) -> None:
         if not self._is_muted and len(rest) >= SIZE_BYTES:
@@ -218,7 +219,8 @@ class Connection(asyncio.BufferedProtocol):
             self._end_frame()
         else:
             self._pause_reading()  # the coroutine may still look at the frame
-        self._flush()
+        if not self._flush():
+            self._mute()
 
     def _end_frame(self) -> None:
         if self._frame is not None:
@@ -289,14 +291,15 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         self._unmute()
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
+        """Send what is ready; whether the transport has taken all of it."""
         timing = self.timing
         if timing is not None:
             timing.leaving()
-        if not self._outbox.flush():
-            self._is_muted = True  # a peer that does not read its answers is not asked for more requests
-        elif timing is not None and timing.left():
+        is_out = self._outbox.flush()
+        if is_out and timing is not None and timing.left():
             self.timing = None
+        return is_out
 
     def _drained(self) -> None:
         """The transport has taken everything that waited for it."""
