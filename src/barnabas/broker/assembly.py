@@ -31,6 +31,7 @@ from barnabas.coordinator.cluster_markers import ClusterMarkers
 from barnabas.coordinator.markers import LocalMarkers
 from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.formatted import formatted_records
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
@@ -118,7 +119,10 @@ class Assembly:
             self.raft,
             node_id=settings.node_id,
             clock=self._ground.world.clock,
-            bootstrap=bootstrap_records(min_insync_replicas=settings.topic_defaults.min_insync_replicas),
+            bootstrap=bootstrap_records(
+                min_insync_replicas=settings.topic_defaults.min_insync_replicas,
+                extra=formatted_records(self._ground.world.disk, settings.log_dirs[0]),
+            ),
             snapshots=SnapshotRules(
                 size_bytes=settings.metadata_log_max_record_bytes_between_snapshots,
                 interval_ms=settings.metadata_log_max_snapshot_interval_ms,
