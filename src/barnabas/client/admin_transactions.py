@@ -9,18 +9,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
+from barnabas.client.coordinators import Coordinator, KeyKind
 from barnabas.model import errors
-from barnabas.model.errors import ApiError, error_of
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.transport.versions import NO_LIMIT
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-TRANSACTION = 1  # the kind of key that FindCoordinator is asked for
 
 
 class ListedTransaction(NamedTuple):
@@ -185,11 +183,6 @@ class TransactionAdmin(AdminDoor):
         return leader
 
     async def _coordinator_of(self, transactional_id: str) -> int:
-        request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
-        answer = await self.cluster.call_any(request, FindCoordinatorResponse)
-        (found,) = answer.coordinators
-        if found.error_code:
-            raise ApiError(error_of(found.error_code), found.error_message)
-        if found.node_id not in self.cluster.metadata.brokers:
-            await self.cluster.refresh()
-        return found.node_id
+        coordinator = Coordinator(self.cluster, KeyKind.TRANSACTION, transactional_id)
+        coordinator.forget()  # it may have moved since
+        return await coordinator.find()
