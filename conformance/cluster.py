@@ -135,7 +135,13 @@ class KafkaCluster(Cluster):
     def quorum(self) -> dict[str, str]:
         voters = ",".join(f"{node.number}@{_HOST}:{node.controller_port}" for node in self.nodes)
         share = "share.coordinator.state.topic."
-        return {"controller.quorum.voters": voters, f"{share}replication.factor": "3", f"{share}min.isr": "2"}
+        return {
+            "controller.quorum.voters": voters,
+            f"{share}replication.factor": "3",
+            f"{share}min.isr": "2",
+            # A node ends by itself when it has not found the others by then.
+            "initial.broker.registration.timeout.ms": str(int(ALL_READY_SECONDS_MAX * 1000)),
+        }
 
     def prepare(self) -> None:
         self.write_properties()
