@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from barnabas.broker.handlers import fetch as fetching
 from barnabas.broker.request import Request
 from barnabas.storage.log import PartitionLog
 from barnabas.testing.loop import simulate
@@ -58,10 +59,12 @@ def test_a_fetch_that_fails_while_it_waits_is_hung_up_on(
         waiting = asyncio.ensure_future(reader.send(fetch(topic_id), 17))
         await asyncio.sleep(0.1)
         with monkeypatch.context() as patch:
-            patch.setattr(PartitionLog, "read", broken)
             if has_news:
+                patch.setattr(PartitionLog, "read", broken)
                 answer = await writer.send(produce(topic_id), 13)
                 assert answer.responses[0].partition_responses[0].error_code == 0
+            else:
+                patch.setattr(fetching._Fetch, "response", broken)
             async with asyncio.timeout(10):
                 with pytest.raises(PeerGone):
                     await waiting
