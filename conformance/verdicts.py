@@ -83,7 +83,7 @@ def merged(
     for outcome in outcomes:
         row = result.get(outcome.test, Row(outcome.test))
         row = replace(row, **{peer: outcome.verdict})
-        if Verdict.FAIL not in _failing(row) and Verdict.SKIP not in _failing(row):
+        if not _failing(row) and Verdict.UNKNOWN not in (row.kafka, row.barnabas):
             row = replace(row, reason="")
         elif outcome.verdict is not Verdict.PASS and not row.reason:
             row = replace(row, reason=outcome.reason)

@@ -74,3 +74,10 @@ def test_what_does_not_pass_says_why(path: Path) -> None:
 
 def test_the_page_says_what_the_lists_say() -> None:
     assert docs.PAGE.read_text() == docs.page(), "run `python -m conformance docs`"
+
+
+def test_a_pass_keeps_the_reason_why_the_other_broker_is_not_known() -> None:
+    rows = {"one": Row("one", Verdict.UNKNOWN, Verdict.FAIL, "not run yet on the other")}
+    row = verdicts.merged(rows, "barnabas", [Outcome("one", Verdict.PASS)])["one"]
+    assert (row.barnabas, row.reason) == (Verdict.PASS, "not run yet on the other")
+    assert verdicts.merged({"one": row}, "kafka", [Outcome("one", Verdict.PASS)])["one"].reason == ""
