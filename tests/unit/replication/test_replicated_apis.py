@@ -65,6 +65,52 @@ async def list_offset(trio: Trio, broker: Broker, timestamp: int, *, replica_id:
     return (await trio.ask_broker(broker, request, version)).topics[0].partitions[0]
 
 
+# --- what followers are told ------------------------------------------------------------------------------------------
+
+
+def test_a_follower_hears_of_a_high_watermark_that_moves_after_it_moved_it_itself() -> None:
+    async def scene(trio: Trio) -> None:
+        leader = trio.brokers[1]
+        for broker in (2, 3):
+            trio.isolate(broker)
+        await trio.settled(0)
+        trio.append(leader.partition, b"one")
+        trio.append(leader.partition, b"two")
+        second, third = FollowersSession(trio, leader, 2), FollowersSession(trio, leader, 3)
+        await third.fetch(1)
+        assert await second.fetch(2) == 1, "what it has itself makes the difference"
+        assert await second.fetch() is None, "nothing has happened since"
+        assert await third.fetch(2) == 2
+        assert await second.fetch() == 2
+
+    play(scene)
+
+
+class FollowersSession:
+    """The fetches of a follower, made by hand: the high watermark that it is told, if it is told any."""
+
+    def __init__(self, trio: Trio, leader: Broker, broker_id: int) -> None:
+        self._trio, self._leader, self._broker_id = trio, leader, broker_id
+        self._session_id = self._session_epoch = 0
+
+    async def fetch(self, offset: int | None = None) -> int | None:
+        topics = []
+        if offset is not None:
+            wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+            topics = [FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])]
+        request = FetchRequest(
+            max_wait_ms=0,
+            replica_state=FetchRequest.ReplicaState(replica_id=self._broker_id, replica_epoch=-1),
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=topics,
+        )
+        answer = await self._trio.ask_broker(self._leader, request, 18)
+        assert answer.error_code == 0
+        self._session_id, self._session_epoch = answer.session_id, self._session_epoch + 1
+        return next((row.high_watermark for topic in answer.responses for row in topic.partitions), None)
+
+
 # --- consumers at followers (KIP-392) ---------------------------------------------------------------------------------
 
 

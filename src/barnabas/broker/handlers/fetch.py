@@ -121,9 +121,10 @@ class _Fetch:
         size = 0
         try:
             partition = self._find(wanted)
-            if self._session is not None:
-                wanted.watch(partition)
             size = self._read_one(partition, wanted, row)
+            if self._session is not None:
+                # From here on: a follower that is heard may move the high watermark, and is told of that one already.
+                wanted.watch(partition)
         except (ApiError, DiskFailure) as error:
             self._fail(row, wanted, error)
             self._is_urgent = True
