@@ -28,8 +28,9 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+TEST_WORKERS ?= 2
 test: check ## everything that runs in minutes
-	$(BIN)/pytest -q -m 'not slow' --ignore=tests/tidy
+	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist loadfile -m 'not slow' --ignore=tests/tidy
 
 test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit flip, commands over whole clusters
 	$(BIN)/pytest -q -m slow

@@ -1,13 +1,17 @@
-"""What every test leaves as it found it: where log lines go, and from which level on."""
+"""What every test leaves as it found it: where log lines go, and from which level on. Properties have no deadline."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from barnabas.observe.log import ROOT
+
+hypothesis.settings.register_profile("barnabas", deadline=None)  # a machine may be busy
+hypothesis.settings.load_profile("barnabas")
 
 
 @pytest.fixture(autouse=True)

@@ -264,3 +264,14 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_what_follows_a_cut_to_the_start_of_a_log_survives_a_kill() -> None:
+    """The log starts within a batch, is cut back to there, and goes on: a gap that nothing has rotted."""
+    log = LogMachine()
+    log.open_first()
+    log.append(codec=Codec.NONE, producer_id=-1, times=[0] * 4, values=[b"", b""])
+    log.delete_records(share=0.5)
+    log.truncate(back=1)
+    log.append(codec=Codec.NONE, producer_id=-1, times=[0] * 4, values=[b""])
+    log.kill()

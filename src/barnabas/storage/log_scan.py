@@ -120,7 +120,9 @@ class LogScan:
                     marker = marker_of(data, at, header) if header.producer_id >= 0 else None
                     if last is not None:
                         self._take(segment, last)
-                    last = _Batch(position + at, header, marker, header.base_offset > end_offset)
+                    # What lies below the log's start may be missing: a log can be cut back to there.
+                    is_behind_gap = header.base_offset > max(end_offset, self._start)
+                    last = _Batch(position + at, header, marker, is_behind_gap)
                     at += header.size_bytes
                     end_offset = header.next_offset
                 position += at

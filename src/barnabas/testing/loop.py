@@ -57,6 +57,8 @@ class SimulatedLoop(UnsimulatedLoop):
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._held: list[asyncio.Handle] = []  # of hosts that are paused or dead
         self._numbers = 0
+        # asyncio knows tasks weakly: one whose host was killed would be collected, and say its last words, anywhere.
+        self._tasks: dict[SimulatedTask[Any], None] = {}
         self._failed: list[SimulatedTask[Any]] = []
         self._generators: list[tuple[Host, weakref.ref[AsyncGenerator[Any, Any]]]] = []
         self._handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
@@ -161,18 +163,19 @@ class SimulatedLoop(UnsimulatedLoop):
         if self._factory is not None:
             return cast("asyncio.Task[T]", self._factory(self, coro, context=context))
         task = SimulatedTask(coro, loop=self, name=name, context=context)
+        self._tasks[task] = None
         task.add_done_callback(self._on_done)
         return task
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
+        del self._tasks[cast("SimulatedTask[Any]", task)]
         # Whether anyone ever asks for the exception is known at the end; looking here must not count as asking.
         if task._log_traceback:
             self._failed.append(cast("SimulatedTask[Any]", task))
 
     def tasks(self) -> list[SimulatedTask[Any]]:
         """All that are not done, oldest first."""
-        tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
-        return sorted(tasks, key=hash)
+        return [task for task in self._tasks if not task.done()]
 
     def set_task_factory(self, factory: Any) -> None:
         self._factory = factory
@@ -301,7 +304,7 @@ class SimulatedLoop(UnsimulatedLoop):
                 # Some wait in their last words for peers that died with them.
                 self.run_until_complete(asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS))
         # To collect one that still waits in its last words would raise in whatever runs then.
-        _NEVER_COLLECTED.extend(task for task in tasks if not task.done())
+        _NEVER_COLLECTED.extend(self.tasks())
         for task in (*self._failed, *self.tasks()):
             task._log_traceback = False
         for task in self.tasks():
