@@ -1,7 +1,7 @@
 """Settings from a file: Java's ``server.properties`` or, by its ending, TOML with the same names.
 
-What the names mean and which values are right is ``broker.settings``'; here text becomes names and texts. Only
-``barnabas up`` reads such files.
+What the names mean and which values are right is for ``broker.settings`` and the clients' to say; here text becomes
+names and texts. Brokers, profiles and the files of client settings are read by it.
 """
 
 from __future__ import annotations

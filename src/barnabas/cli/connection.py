@@ -10,7 +10,7 @@ import gc
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.cli.failure import Failure
 from barnabas.client.errors import ClusterUnreachable
@@ -18,9 +18,6 @@ from barnabas.client.settings import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.settings import InvalidSetting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Settings)
@@ -77,31 +74,18 @@ def add_connection(parser: ArgumentParser) -> None:
 
 def _of_files(arguments: Namespace) -> dict[str, str]:
     """Client settings from the profile, and from the file that was named, here or in the environment; that one wins."""
-    from barnabas.cli.profiles import path_of, profile_in_use
+    from barnabas.cli.profiles import existing, profile_in_use, read_client_config
 
     named: str | None = getattr(arguments, "client_config", None)
     profile = getattr(arguments, "profile", None) or profile_in_use()
-    if named is None and profile is None:
-        return {}
-    from pathlib import Path
-
-    if profile is not None and not path_of(profile).exists():
-        raise Failure(f"there is no profile {profile!r}; `barnabas profile list` shows what there is")
     found: dict[str, str] = {}
-    for path in (*(() if profile is None else (path_of(profile),)), *(() if named is None else (Path(named),))):
-        found |= _read(path)
+    if profile is not None:
+        found |= read_client_config(existing(profile))
+    if named is not None:
+        from pathlib import Path
+
+        found |= read_client_config(Path(named))
     return found
-
-
-def _read(path: Path) -> dict[str, str]:
-    from barnabas.cli.config_file import read_config
-
-    try:
-        return read_config(path)
-    except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from error
-    except InvalidSetting as error:
-        raise Failure(str(error)) from error
 
 
 def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:

@@ -10,11 +10,19 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.config_file import properties, read_config
+from barnabas.cli.config_file import properties
 from barnabas.cli.connection import pairs
 from barnabas.cli.failure import Failure
 from barnabas.cli.output import NOBODY, print_rows
-from barnabas.cli.profiles import path_of, profile_in_use, profile_names, use_profile, write_profile
+from barnabas.cli.profiles import (
+    existing,
+    path_of,
+    profile_in_use,
+    profile_names,
+    read_client_config,
+    use_profile,
+    write_profile,
+)
 from barnabas.cli.verbs import Verb, configure_verbs, nothing_more, run_verb
 from barnabas.client.settings import Settings
 from barnabas.model.settings import InvalidSetting
@@ -48,9 +56,9 @@ def _configure_create(parser: ArgumentParser) -> None:
 def _create(arguments: Namespace) -> None:
     """An existing one gets new settings; those that are not named stay."""
     path = path_of(arguments.name)
-    values = read_profile(path) if path.exists() else {}
+    values = read_client_config(path) if path.exists() else {}
     if arguments.client_config is not None:
-        values |= read_profile(arguments.client_config)
+        values |= read_client_config(arguments.client_config)
     values |= pairs(arguments.properties)
     if arguments.servers is not None:
         values["bootstrap.servers"] = arguments.servers
@@ -63,7 +71,7 @@ def _create(arguments: Namespace) -> None:
 
 def _list(arguments: Namespace) -> None:
     in_use = profile_in_use()
-    found = {name: read_profile(path_of(name)) for name in profile_names()}
+    found = {name: read_client_config(path_of(name)) for name in profile_names()}
     print_rows(
         arguments,
         ("NAME", "IN USE", "SERVERS", "SECURITY"),
@@ -80,7 +88,7 @@ def _list(arguments: Namespace) -> None:
 
 
 def _show(arguments: Namespace) -> None:
-    values = read_profile(_existing(arguments.name))
+    values = read_client_config(existing(arguments.name))
     rows = [(key, HIDDEN if any(word in key for word in SECRETS) else value) for key, value in sorted(values.items())]
     print_rows(arguments, ("SETTING", "VALUE"), rows)
 
@@ -91,7 +99,7 @@ def _configure_use(parser: ArgumentParser) -> None:
 
 def _use(arguments: Namespace) -> None:
     if arguments.name is not None:
-        _existing(arguments.name)
+        existing(arguments.name)
     use_profile(arguments.name)
     print("no profile is in use" if arguments.name is None else f"{arguments.name}: in use")
 
@@ -108,26 +116,10 @@ def _edit(arguments: Namespace) -> None:
 
 
 def _delete(arguments: Namespace) -> None:
-    _existing(arguments.name).unlink()
+    existing(arguments.name).unlink()
     if profile_in_use() == arguments.name:
         use_profile(None)
     print(f"{arguments.name}: deleted")
-
-
-def _existing(name: str) -> Path:
-    path = path_of(name)
-    if not path.exists():
-        raise Failure(f"there is no profile {name!r}; `barnabas profile list` shows what there is")
-    return path
-
-
-def read_profile(path: Path) -> dict[str, str]:
-    try:
-        return read_config(path)
-    except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from error
-    except InvalidSetting as error:
-        raise Failure(str(error)) from error
 
 
 def check_profile(values: dict[str, str]) -> None:

@@ -36,6 +36,27 @@ def path_of(name: str) -> Path:
     return Path(home()) / "profiles" / f"{name}{ENDING}"
 
 
+def existing(name: str) -> Path:
+    """The file of a profile that must be there."""
+    path = path_of(name)
+    if not path.exists():
+        raise Failure(f"there is no profile {name!r}; `barnabas profile list` shows what there is")
+    return path
+
+
+def read_client_config(path: Path) -> dict[str, str]:
+    """Client settings of a file, be it a profile or not."""
+    from barnabas.cli.config_file import read_config
+    from barnabas.model.settings import InvalidSetting
+
+    try:
+        return read_config(path)
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+    except InvalidSetting as error:
+        raise Failure(str(error)) from error
+
+
 def profile_names() -> list[str]:
     directory = os.path.join(home(), "profiles")
     names = os.listdir(directory) if os.path.isdir(directory) else []
