@@ -7,35 +7,23 @@ failure; a commit that fails because its coordinator has just died is tried agai
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from typing import Final
 
 import confluent_kafka
+from committing import Committing
 
 from barnabas import BarnabasError, Consumer, ConsumerSettings, TopicPartition
 
-PATIENCE_SECONDS: Final = 90
 
-
-class Member:
+class Member(Committing):
     """What both have in common: what was read, and what was committed."""
-
-    name: str
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, topic, group
         self.committed: dict[int, int] = {}  # offsets whose commit was acknowledged, by partition
-        self.committed_ns = 0
         self.failed_commits = 0
-        self.problems: list[str] = []
         self._next: dict[int, int] = {}
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        raise NotImplementedError
+        super().__init__()
 
     def _note(self, partition: int, offset: int) -> None:
         following, committed = self._next.get(partition, 0), self.committed.get(partition, 0)
@@ -46,19 +34,6 @@ class Member:
     def _stored(self) -> None:
         self.committed = dict(self._next)
         self.committed_ns = time.monotonic_ns()
-
-    def wait_since(self, mark_ns: int) -> float:
-        """Until a commit is acknowledged after the mark: seconds since then."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.committed_ns < mark_ns:
-            assert not self.problems, self.problems[:3]
-            assert time.monotonic() < deadline, f"{self.name} commits nothing any more"
-            time.sleep(0.005)
-        return (self.committed_ns - mark_ns) / 1e9
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join()
 
 
 class LibrdkafkaMember(Member):

@@ -12,18 +12,16 @@ import time
 from collections import Counter
 
 import confluent_kafka
+from committing import PATIENCE_SECONDS, Committing
 
 from barnabas import BarnabasError, Producer, ProducerSettings
 from barnabas.client.errors import ProducerFenced
 
-PATIENCE_SECONDS = 90
 CALL_SECONDS_MAX = 60.0
 
 
-class Transactor:
+class Transactor(Committing):
     """``committed`` and ``aborted`` are those whose end was acknowledged; the rest may be either."""
-
-    name: str
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self.bootstrap, self.topic, self.partitions = bootstrap, topic, partitions
@@ -31,15 +29,8 @@ class Transactor:
         self.begun = 0
         self.committed: list[int] = []
         self.aborted: list[int] = []
-        self.problems: list[str] = []
         self.is_committing = threading.Event()
-        self.committed_ns = 0
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        raise NotImplementedError
+        super().__init__()
 
     def _value(self) -> bytes:
         return b"%s %d" % (self.name.encode(), self.begun)
@@ -47,19 +38,6 @@ class Transactor:
     def _done(self) -> None:
         self.committed.append(self.begun)
         self.committed_ns = time.monotonic_ns()
-
-    def wait_since(self, mark_ns: int) -> float:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.committed_ns < mark_ns:
-            assert not self.problems, self.problems[:3]
-            assert self._thread.is_alive(), f"{self.name} has ended"
-            assert time.monotonic() < deadline, f"{self.name} commits nothing any more"
-            time.sleep(0.005)
-        return (self.committed_ns - mark_ns) / 1e9
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join()
 
 
 class LibrdkafkaTransactor(Transactor):
