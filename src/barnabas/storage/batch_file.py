@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, BatchHeader, read_header
@@ -19,6 +19,7 @@ TIME_INDEX: Final = ".timeindex"
 TRANSACTION_INDEX: Final = ".txnindex"
 SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 DELETED: Final = ".deleted"
+NUMBERS: Final = ("", ".1", ".2", ".3")  # of files that wait for their deletion under one name: more than ever do
 
 SCAN_BYTES: Final = 8 * 1024  # a little more than lies between two index entries
 REBUILD_BYTES: Final = 1024 * 1024
@@ -29,6 +30,13 @@ _LENGTH_MIN: Final = HEADER_BYTES - LENGTH_OVERHEAD
 
 def file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
+
+
+class Renamed(NamedTuple):
+    """Files that have got a name under which they wait for their deletion."""
+
+    paths: list[str]
+    older: list[str]  # those of the same names before them, which have waited long enough
 
 
 class BatchFile:
@@ -110,15 +118,22 @@ class BatchFile:
     def read_batch(self, position: int, size_bytes: int) -> bytes:
         return self.opened().read(position, size_bytes)
 
-    def rename_deleted(self) -> list[str]:
-        """Mark the files as deleted, so that a crash before they vanish does not bring them back."""
-        paths = []
+    def rename_deleted(self) -> Renamed:
+        """Mark the files as deleted, so that a crash before they vanish does not bring them back.
+
+        No file is replaced: the system would free all of its blocks before it came back.
+        """
+        paths, older = [], []
         for suffix in SUFFIXES:
             path = self.path(suffix)
             if self._disk.exists(path):
-                self._disk.rename(path, path + DELETED)
-                paths.append(path + DELETED)
-        return paths
+                names = [f"{path}{number}{DELETED}" for number in NUMBERS]
+                taken = [name for name in names if self._disk.exists(name)]
+                target = next((name for name in names if name not in taken), names[-1])
+                older += taken
+                self._disk.rename(path, target)
+                paths.append(target)
+        return Renamed(paths, older)
 
     def remove(self) -> None:
         """Remove the files at once."""

@@ -87,6 +87,8 @@ class Cleaner:
         now_ms = self._world.clock.wall_ms()
         candidates = []
         for partition, found in list(self._store.logs.items()):
+            if self._store.futures.get(partition) is not None:
+                continue  # it moves to another directory
             if found.settings.is_compacted and not found.is_over and self._failure_of(partition, found) is None:
                 try:
                     candidates.append((found, self._cleanable(found, now_ms), found.settings))

@@ -182,7 +182,7 @@ class Cleaning:
         finally:
             cleaned.close()
             if not is_swapped and target.failure is None:
-                cleaned.remove()
+                await self._world.workers.run(cleaned.remove)  # it may be large
 
     async def _walk(
         self,

@@ -7,7 +7,7 @@ from those a deletion has left behind; the metadata log is opened by the quorum 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.model.errors import BarnabasError, Malformed
@@ -23,7 +23,7 @@ from barnabas.storage.checkpoints import (
     decode_offsets,
     encode_offsets,
 )
-from barnabas.storage.doomed import DELETE_SUFFIX
+from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX
 from barnabas.storage.identity import (
     CLEAN_SHUTDOWN_FILE,
     IDENTITY_BYTES_MAX,
@@ -151,10 +151,10 @@ class LogDirectory:
             await asyncio.sleep(0)
 
     def _partitions(self) -> dict[str, TopicPartition]:
-        """The logs in here, by the names of their directories."""
+        """The logs in here, and the copies that are to become logs, by the names of their directories."""
         disk, found = self._world.disk, {}
         for name in disk.list(self.path):
-            partition = parse_partition(name)
+            partition = parse_partition(name.rpartition(".")[0] if name.endswith(FUTURE_SUFFIX) else name)
             if partition is not None and partition.topic != METADATA_TOPIC and disk.is_directory(f"{self.path}/{name}"):
                 found[name] = partition
         return found
@@ -208,6 +208,15 @@ class LogDirectory:
                 await replace(self._world.disk, f"{self.path}/{name}", content)
                 self._checkpointed[name] = content
 
+    async def checkpoint(self, logs: Sequence[PartitionLog]) -> None:
+        """Write recovery points, starts and high watermarks of the logs in here."""
+        await self.write_checkpoint(RECOVERY_POINT_FILE, {log.partition: log.recovery_checkpoint for log in logs})
+        # Where the first segment starts need not be said: the files say it.
+        starts = {log.partition: log.log_start_offset for log in logs}
+        bases = {log.partition: log.segments.first.base_offset for log in logs}
+        await self.write_checkpoint(LOG_START_FILE, {key: start for key, start in starts.items() if start > bases[key]})
+        await self.write_checkpoint(HIGH_WATERMARK_FILE, {log.partition: log.high_watermark for log in logs})
+
     async def remove_checkpoint(self, name: str) -> None:
         async with self._checkpoint_lock:
             self._checkpointed.pop(name, None)
@@ -219,11 +228,15 @@ class LogDirectory:
 
         What is named so is removed later, or at the next start; unless it is a stray, which only people remove.
         """
-        token = self._world.entropy.token(DELETE_TOKEN_BYTES).hex()
-        topic = partition.topic[:DELETE_TOPIC_LENGTH_MAX]
-        target = f"{self.path}/{topic}-{partition.partition}.{token}{suffix}"
+        target = self.new_path(partition, suffix)
         self._world.disk.rename(path, target)
         return target
+
+    def new_path(self, partition: TopicPartition, suffix: str) -> str:
+        return self.path_of(partition, suffix, token=self._world.entropy.token(DELETE_TOKEN_BYTES).hex())
+
+    def path_of(self, partition: TopicPartition, suffix: str, *, token: str) -> str:
+        return f"{self.path}/{partition.topic[:DELETE_TOPIC_LENGTH_MAX]}-{partition.partition}.{token}{suffix}"
 
     async def mark_clean(self, broker_epoch: int) -> None:
         await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch))

@@ -17,6 +17,7 @@ from barnabas.world.world import World
 
 PATHS_PER_BATCH_MAX: Final = 32
 DELETE_SUFFIX: Final = "-delete"  # of directories; single files have another
+FUTURE_SUFFIX: Final = "-future"  # of directories whose log is a copy that is still being made
 STRAY_SUFFIX: Final = "-stray"  # of directories that are kept, for whoever knows what they were
 
 
@@ -30,9 +31,11 @@ class Doomed:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, home: str, path: str, *, delay_ms: int) -> None:
-        """Remove a file or a tree after a delay."""
-        timer = self._timers.after(delay_ms, lambda: self._begin(home, path))
-        self._waiting.setdefault(home, {})[path] = timer
+        """Remove a file or a tree after a delay; what was said of it before does not count any more."""
+        waiting = self._waiting.setdefault(home, {})
+        if path in waiting:
+            waiting[path].cancel()
+        waiting[path] = self._timers.after(delay_ms, lambda: self._begin(home, path))
 
     def hurry(self, home: str) -> None:
         """Begin to remove what waits in a directory now. Open files stay readable."""

@@ -7,7 +7,8 @@ one. What fails is never tried again: the log's directory goes offline. Only the
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from barnabas.storage.batch_file import SUFFIXES
@@ -35,6 +36,7 @@ class Flushing:
         "last_flush_ms",
         "recovery_point",
         "rolled",
+        "successor",
     )
 
     def __init__(self, log: PartitionLog, recovery_point: int, *, now_ms: int) -> None:
@@ -51,6 +53,7 @@ class Flushing:
         self.changed_directories: set[str] = set()
         # Closed segments whose files are not all on the device; after a crash that may be any of those it had open.
         self.rolled: list[Segment] = log.segments.from_offset(recovery_point)[:-1]
+        self.successor: Flushing | None = None  # of a log that has moved to another directory
 
     def truncated(self, offset: int) -> None:
         """The log was cut: what a running sync covers above the cut is not what lies there afterwards."""
@@ -114,8 +117,29 @@ class Flushing:
                 running.set_result(None)
         if log.failure is not None:
             raise log.failure
+        if self.successor is not None:
+            await self.successor.flush(with_active=with_active)
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Until this is left no sync begins, and none is under way: whoever asks for one waits."""
+        while self._running is not None:
+            await asyncio.shield(self._running)
+        self._running = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            running, self._running = self._running, None
+            running.set_result(None)
 
     def _is_behind(self, target: int, *, with_active: bool) -> bool:
+        if not with_active:
+            # The log may have been cut back meanwhile, into a segment that has been closed before.
+            target = min(target, self._log.segments.active.base_offset)
         if self.rolled and self.rolled[0].base_offset < target:
             return True
         return self.recovery_point < min(target, self._log.end_offset) or (self.is_dirty and with_active)
@@ -150,16 +174,19 @@ class Flushing:
                 continue
             if segment is active:
                 break  # it has been closed while we waited: the next turn is for it
+            cuts = self._log.cut_count
             await self._sync_closed(segment)
-            if self.rolled and self.rolled[0] is segment:
+            # One that was cut, written to and closed again meanwhile has its turn once more.
+            if self.rolled and self.rolled[0] is segment and self._log.cut_count == cuts:
                 del self.rolled[0]
         if self._is_closing:
             await self._sync_closed(active)
         elif with_active and self._log.segments.holds(active):
             # Retention may have dropped it while we waited. Its indexes need no sync: recovery makes them anew, because
             # it starts at or below this segment.
-            with suppress(DiskFull):
-                active.write_indexes()
+            if active.has_unwritten_entries:
+                with suppress(DiskFull):
+                    active.write_indexes()
             await active.opened().sync()
 
     async def _sync_closed(self, segment: Segment) -> None:

@@ -64,6 +64,10 @@ class OffsetIndex:
         return len(self.offsets)
 
     @property
+    def has_unwritten(self) -> bool:
+        return self.written_count < len(self.offsets)
+
+    @property
     def is_full(self) -> bool:
         return len(self.offsets) >= self.count_max
 
@@ -128,6 +132,10 @@ class TimeIndex:
     @property
     def count(self) -> int:
         return len(self.entries) // TIME_ENTRY_BYTES
+
+    @property
+    def has_unwritten(self) -> bool:
+        return self.written_count < self.count
 
     @property
     def is_full(self) -> bool:

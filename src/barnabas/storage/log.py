@@ -83,7 +83,7 @@ class PartitionLog:
         self.flushing = Flushing(self, loaded.recovery_point, now_ms=self.clock.wall_ms())
         if loaded.is_changed:
             self.flushing.files_changed()
-        self.reader = LogReader(self.segments, self.open_segments)
+        self.reader = LogReader(self.segments, self.open_segments, self.fail)
 
     @classmethod
     async def open(

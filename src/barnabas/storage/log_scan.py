@@ -120,7 +120,7 @@ class LogScan:
                     marker = marker_of(data, at, header) if header.producer_id >= 0 else None
                     if last is not None:
                         self._take(segment, last)
-                    # What lies below the log's start may be missing: a log can be cut back to there.
+                    # Below the log's start anything may be missing: Kafka, and we on a full disk, cut back to there.
                     is_behind_gap = header.base_offset > max(end_offset, self._start)
                     last = _Batch(position + at, header, marker, is_behind_gap)
                     at += header.size_bytes

@@ -6,13 +6,14 @@ for lately are remembered, because many readers stand at the same places: the hi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from barnabas.model.ids import NO_OFFSET
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
-from barnabas.world.disk import FileSlice
+from barnabas.world.disk import DiskFailure, DiskFull, FileSlice
 
 REMEMBERED_POSITIONS_MAX: Final = 64
 
@@ -25,16 +26,24 @@ class LogRead(NamedTuple):
 
 
 class LogReader:
-    __slots__ = ("_open_segments", "_positions", "_segments")
+    __slots__ = ("_on_failure", "_open_segments", "_positions", "_segments")
 
-    def __init__(self, segments: Segments, open_segments: OpenSegments) -> None:
+    def __init__(
+        self, segments: Segments, open_segments: OpenSegments, on_failure: Callable[[DiskFailure], None]
+    ) -> None:
         self._segments = segments
         self._open_segments = open_segments
+        self._on_failure = on_failure
         self._positions: dict[int, tuple[Segment, int]] = {}
 
     def forget(self) -> None:
         """The log was cut, or its segments are others: nothing that was remembered holds."""
         self._positions.clear()
+
+    def failed(self, error: DiskFailure) -> None:
+        """What cannot be read now cannot be trusted later, unless it is only that too many files are open."""
+        if not isinstance(error, DiskFull):
+            self._on_failure(error)
 
     def read(
         self, offset: int, *, size_bytes_max: int, end_offset: int, end_offset_max: int, at_least_one: bool
@@ -71,7 +80,7 @@ class LogReader:
             bound = bound if above is None else min(bound, segment.base_offset + above)
         if segment is not segments.active:
             self._open_segments.used(segment)
-        return LogRead(FileSlice(segment.opened(), position, size_bytes), bound)
+        return LogRead(FileSlice(segment.opened(), position, size_bytes, self.failed), bound)
 
     def _locate(self, index: int, offset: int) -> tuple[Segment, int]:
         """Segment and position of the first batch that ends at or above an offset; −1 if the segment ends below."""

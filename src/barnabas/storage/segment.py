@@ -6,12 +6,13 @@ indexes of all but the active segment are opened when they are first needed and 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from struct import Struct
 from typing import Final, Self
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import NO_OFFSET, NO_TIMESTAMP
-from barnabas.storage.batch_file import INDEX, LOG, SUFFIXES, TIME_INDEX, TRANSACTION_INDEX, BatchFile
+from barnabas.storage.batch_file import INDEX, LOG, TIME_INDEX, TRANSACTION_INDEX, BatchFile
 from barnabas.storage.index import (
     OFFSET_ENTRY_BYTES,
     RELATIVE_OFFSET_MAX,
@@ -20,6 +21,7 @@ from barnabas.storage.index import (
     OffsetIndex,
     TimeIndex,
 )
+from barnabas.storage.index_files import empty_file, read_last, read_whole, write_entries
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.transactions import AbortedRange, decode_aborted, encode_aborted
 from barnabas.wire.batch import HEADER_BYTES, BatchHeader, read_header
@@ -40,6 +42,7 @@ class Segment(BatchFile):
         "_aborted",
         "_aborted_unwritten",
         "_first_timestamp",
+        "_is_rebuilt",
         "_max_timestamp",
         "_offset_index",
         "_offset_of_max_timestamp",
@@ -70,16 +73,17 @@ class Segment(BatchFile):
         self._time_index: TimeIndex | None = None
         self._aborted: list[AbortedRange] | None = None
         self._aborted_unwritten = 0  # of those at the end
+        self._is_rebuilt = False
 
     @classmethod
     def create(cls, disk: Disk, directory: str, base_offset: int, settings: TopicSettings, *, now_ms: int) -> Self:
         """A new, empty segment; whatever had its name is cut to nothing."""
         segment = cls(disk, directory, base_offset, settings, size_bytes=0)
-        segment.file = disk.open(segment.path(LOG), create=True)
-        if segment.file.size_bytes:
-            segment.file.truncate(0)
-        for suffix in SUFFIXES[1:]:
-            disk.remove(segment.path(suffix))
+        disk.remove(segment.path(TRANSACTION_INDEX))
+        # The indexes come first: should there be no room for all, recovery removes those that have no log.
+        for suffix in (INDEX, TIME_INDEX):
+            empty_file(disk, segment.path(suffix)).close()
+        segment.file = empty_file(disk, segment.path(LOG))
         segment.created_ms = now_ms
         segment.reset_indexes()
         return segment
@@ -169,16 +173,17 @@ class Segment(BatchFile):
             self.reset_aborted()
             for aborted in kept:
                 self.add_aborted(aborted)
-        if found is None:
-            return
-        self.opened().truncate(found[0])
-        self.size_bytes = found[0]
-        self.tail_offset = NO_OFFSET
-        if self.size_bytes == 0:
-            self.reset_indexes()
-            return
-        self._read_largest_timestamp()
-        self.bytes_since_index = 0
+        if found is not None:
+            self.opened().truncate(found[0])
+            self.size_bytes = found[0]
+            self.tail_offset = NO_OFFSET
+            if self.size_bytes == 0:
+                self.reset_indexes()
+            else:
+                self._read_largest_timestamp()
+                self.bytes_since_index = 0
+        with suppress(DiskFull):
+            self.write_indexes()
 
     def _read_largest_timestamp(self) -> None:
         """After a cut: the last entry of the time index, unless a batch behind it is younger."""
@@ -199,10 +204,17 @@ class Segment(BatchFile):
         try:
             return self.scan(offset, position, first_offset_max=self.base_offset + entry_offset)
         except CorruptBatch:
-            if position == 0:
+            if position == 0 or self._is_rebuilt:
                 raise
-        # It is the index that is wrong: where it pointed lies no batch, or another one than it said.
-        self.rebuild_indexes()
+        # It may be the index that is wrong: where it pointed lies no batch, or another one than it said.
+        kept = self._offset_index, self._time_index
+        try:
+            self.rebuild_indexes()
+        except CorruptBatch:
+            # It is the log: what lies behind the damage is found by the indexes as they were.
+            self._offset_index, self._time_index = kept
+            self._max_timestamp = None
+            raise
         entry_offset, position = self.offset_index.floor(offset - self.base_offset)
         return self.scan(offset, position, first_offset_max=self.base_offset + entry_offset)
 
@@ -225,7 +237,7 @@ class Segment(BatchFile):
             return self.offset_index.floor(RELATIVE_OFFSET_MAX)
         file = self._disk.open(path)
         try:
-            last = file.read(max(0, file.size_bytes - OFFSET_ENTRY_BYTES), OFFSET_ENTRY_BYTES)
+            last = read_last(file, OFFSET_ENTRY_BYTES)
         finally:
             file.close()
         if len(last) < OFFSET_ENTRY_BYTES:
@@ -251,7 +263,7 @@ class Segment(BatchFile):
         """Only the last entry of the file: retention asks every segment for it, and that must cost little."""
         file = self._disk.open(self.path(TIME_INDEX))
         try:
-            last = file.read(max(0, file.size_bytes - TIME_ENTRY_BYTES), TIME_ENTRY_BYTES)
+            last = read_last(file, TIME_ENTRY_BYTES)
             if file.size_bytes % TIME_ENTRY_BYTES:
                 raise CorruptIndex(f"{file.path} does not hold whole entries")
             return TimeIndex.decode(last, self.settings.segment_index_bytes)
@@ -287,13 +299,17 @@ class Segment(BatchFile):
         return self._offset_index is not None or self._time_index is not None or self.tail_offset >= 0
 
     @property
+    def has_unwritten_entries(self) -> bool:
+        """Whether an index in memory has entries that its file has not."""
+        return any(index is not None and index.has_unwritten for index in (self._offset_index, self._time_index))
+
+    @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
             try:
-                data = self._read_whole(INDEX, self.settings.segment_index_bytes)
-                self._offset_index = OffsetIndex.decode(
-                    data, self.settings.segment_index_bytes, log_size_bytes=self.size_bytes
-                )
+                size_bytes_max = self.settings.segment_index_bytes
+                data = read_whole(self._disk, self.path(INDEX), size_bytes_max=max(size_bytes_max, self.size_bytes))
+                self._offset_index = OffsetIndex.decode(data, size_bytes_max, log_size_bytes=self.size_bytes)
             except CorruptIndex:
                 self.rebuild_indexes()
         assert self._offset_index is not None
@@ -303,8 +319,11 @@ class Segment(BatchFile):
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             try:
-                data = self._read_whole(TIME_INDEX, self.settings.segment_index_bytes)
-                self._time_index = TimeIndex.decode(data, self.settings.segment_index_bytes)
+                size_bytes_max = self.settings.segment_index_bytes
+                data = read_whole(
+                    self._disk, self.path(TIME_INDEX), size_bytes_max=max(size_bytes_max, self.size_bytes)
+                )
+                self._time_index = TimeIndex.decode(data, size_bytes_max)
                 self._check_time_index(self._time_index)
             except CorruptIndex:
                 self.rebuild_indexes()
@@ -329,14 +348,6 @@ class Segment(BatchFile):
             self._aborted = decode_aborted(data, base_offset=self.base_offset)
         return self._aborted
 
-    def _read_whole(self, suffix: str, size_bytes_max: int) -> bytes:
-        path = self.path(suffix)
-        if not self._disk.exists(path):
-            raise CorruptIndex(f"{path} is missing")
-        if self._disk.size_bytes(path) > max(size_bytes_max, self.size_bytes):
-            raise CorruptIndex(f"{path} is larger than an index can be")
-        return self._disk.read_all(path, size_bytes_max=max(size_bytes_max, self.size_bytes))
-
     def reset_indexes(self) -> None:
         """Begin both indexes anew, as of an empty segment; the files follow when they are next written."""
         self._offset_index = OffsetIndex(self.settings.segment_index_bytes)
@@ -354,8 +365,11 @@ class Segment(BatchFile):
 
     def rebuild_indexes(self) -> None:
         """Make both indexes from the batches' headers, which are what counts."""
+        self._is_rebuilt = True  # from then on whatever does not fit is the log's fault
         self.reset_indexes()
         for position, header in self.headers():
+            if not 0 <= header.last_offset - self.base_offset <= RELATIVE_OFFSET_MAX:
+                raise CorruptBatch(f"{self.path(LOG)} has a batch of offset {header.last_offset} at {position}")
             self.note_batch(position, header.size_bytes, header.base_offset, header.last_offset, time_of(header))
 
     def write_indexes(self, *, is_closing: bool = False) -> None:
@@ -367,21 +381,8 @@ class Segment(BatchFile):
         offset_index, time_index = self.offset_index, self.time_index
         if is_closing:
             time_index.append(self.max_timestamp, self._offset_of_max_timestamp - self.base_offset)
-        self._write_index(INDEX, offset_index, OFFSET_ENTRY_BYTES)
-        self._write_index(TIME_INDEX, time_index, TIME_ENTRY_BYTES)
-
-    def _write_index(self, suffix: str, index: OffsetIndex | TimeIndex, entry_bytes: int) -> None:
-        file = self._disk.open(self.path(suffix), create=True)
-        try:
-            if file.size_bytes < index.written_count * entry_bytes:
-                index.written_count = 0
-            if file.size_bytes != index.written_count * entry_bytes:
-                file.truncate(index.written_count * entry_bytes)
-            if index.written_count < index.count:
-                file.append(index.unwritten())
-                index.mark_written()
-        finally:
-            file.close()
+        write_entries(self._disk, self.path(INDEX), offset_index, OFFSET_ENTRY_BYTES)
+        write_entries(self._disk, self.path(TIME_INDEX), time_index, TIME_ENTRY_BYTES)
 
     # --- the end --------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,11 @@ from typing import Final
 
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
-from barnabas.storage.checkpoints import CLEANER_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.checkpointing import Checkpointing
 from barnabas.storage.directory import LogDirectory
-from barnabas.storage.doomed import DELETE_SUFFIX, STRAY_SUFFIX, Doomed
+from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, Doomed
+from barnabas.storage.future_logs import FutureLogs, settle_twins
+from barnabas.storage.index_files import catch_up
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress
@@ -42,8 +44,11 @@ class LogStore:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
-        self._open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
-        self._doomed = Doomed(world, timers, on_failure=self._take_offline)
+        self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
+        self._doomed = Doomed(world, timers, on_failure=self.take_offline)
+        self.futures = FutureLogs(world, self)
+        self.checkpoints = Checkpointing(self, self._start)
+        self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
         self._background: set[asyncio.Task[None]] = set()
         self.offline: dict[str, DiskFailure] = {}
@@ -75,10 +80,16 @@ class LogStore:
                     directory.room.on_short = partial(store._make_room, directory)
                     store._directories.append(directory)
                     epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
-                    adopt = partial(store._adopt, home=directory)
-                    await directory.load(settings_of, store._open_segments, adopt, on_progress)
                 except DiskFailure as error:
-                    store._take_offline(path, error)
+                    store.take_offline(path, error)
+            await store.futures.finish(store._directories)
+            for directory in list(store._directories):
+                try:
+                    adopt = partial(store._adopt, home=directory)
+                    await directory.load(settings_of, store.open_segments, adopt, on_progress)
+                except DiskFailure as error:
+                    store.take_offline(directory.path, error)
+            store.futures.settle()
         except BaseException:
             store._release()
             raise
@@ -99,17 +110,29 @@ class LogStore:
     def get(self, partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(partition)
 
+    def prefer(self, partition: TopicPartition, directory: str) -> None:
+        """Where the log of a partition is to be made, should it have to be."""
+        self._preferred[partition] = directory
+
+    def home_of(self, log: PartitionLog) -> LogDirectory:
+        return self._homes[log.partition]
+
+    def home_at(self, path: str) -> LogDirectory | None:
+        """The directory of that name, if it is online."""
+        return next((each for each in self._directories if each.path == path), None)
+
     async def create(
         self, partition: TopicPartition, topic_id: Uuid | None, settings: TopicSettings | None = None
     ) -> PartitionLog:
-        """The log of a partition, new if there is none yet, in the directory that holds the fewest."""
+        """The log of a partition, new if there is none yet, where it is wanted or in the directory with the fewest."""
         existing = self._logs.get(partition)
         if existing is not None:
             return existing
         if not self._directories:
             path, error = next(iter(self.offline.items()))
             raise DiskFailure(path, f"no directory is online: {error.reason}")
-        directory = min(self._directories, key=lambda each: each.log_count)
+        fewest = min(self._directories, key=lambda each: each.log_count)
+        directory = self.home_at(self._preferred.pop(partition, "")) or fewest
         path = f"{directory.path}/{partition}"
         try:
             is_new = not self._world.disk.exists(path)
@@ -120,13 +143,13 @@ class LogStore:
                 settings or self._defaults,
                 topic_id=topic_id,
                 was_clean=False,
-                open_segments=self._open_segments,
+                open_segments=self.open_segments,
             )
         except DiskFull:
             # What was made of it is found again when there is room.
             raise
         except DiskFailure as error:
-            self._take_offline(directory.path, error)
+            self.take_offline(directory.path, error)
             raise
         self._adopt(log, directory)
         self._unnamed[partition] = log
@@ -145,6 +168,7 @@ class LogStore:
         return await self._rename(partition, STRAY_SUFFIX)
 
     async def _rename(self, partition: TopicPartition, suffix: str) -> str | None:
+        self.futures.discard(partition)
         log = self._logs.pop(partition, None)
         if log is None:
             return None
@@ -155,22 +179,25 @@ class LogStore:
         try:
             renamed = directory.rename(log.directory, partition, suffix)
         except DiskFailure as error:
-            self._take_offline(directory.path, error)
+            self.take_offline(directory.path, error)
             return None
         if log.cleaned_offset is not None:
             # A topic that is made again under this name must not take over how far the old one was clean.
-            await self._checkpoint_cleaned(directory)
+            await self.checkpoints.write_cleaned(directory)
         return renamed
 
     async def checkpoint(self) -> None:
-        """Write recovery points, log starts and high watermarks of every directory that is online."""
+        """Write index entries, and the recovery points, log starts and high watermarks of every directory online."""
         await self._name_logs()
+        await catch_up(list(self._logs.values()))
         for directory in list(self._directories):
-            await self._checkpoint(directory)
+            await self.checkpoints.write(directory)
 
     async def _name_logs(self) -> None:
         """Sync whose the new logs are, once they have records: without that a power cut may leave them nobody's."""
         for partition, log in list(self._unnamed.items()):
+            if self._unnamed.get(partition) is not log:
+                continue  # deleted while another was synced
             if log.end_offset > 0 or log.is_over:
                 del self._unnamed[partition]
                 try:
@@ -182,7 +209,7 @@ class LogStore:
         """Write how far the logs are clean, in the directory of one that has just been cleaned."""
         directory = self._homes.get(log.partition)
         if directory is not None:
-            await self._checkpoint_cleaned(directory)
+            await self.checkpoints.write_cleaned(directory)
 
     async def retain_all(self) -> int:
         """Let every log drop what it need not keep; how many segments went."""
@@ -226,27 +253,29 @@ class LogStore:
         await asyncio.gather(*background, return_exceptions=True)
         await self._doomed.close()
         gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
-        await asyncio.gather(*[self._close(log, gate, clean=clean) for log in list(self._logs.values())])
+        logs = [*self._logs.values(), *(future.log for future in self.futures.all())]
+        await asyncio.gather(*[self._close(log, gate, clean=clean) for log in logs])
         for directory in list(self._directories):
             if clean:
-                await self._checkpoint(directory)
+                await self.checkpoints.write(directory)
             # What could not be closed for want of room is recovered at the next start.
-            is_whole = all(log.is_closed_cleanly for log in self._logs_in(directory))
+            is_whole = all(log.is_closed_cleanly for log in self.logs_in(directory))
             if clean and is_whole and directory in self._directories:
                 try:
                     await directory.mark_clean(broker_epoch)
                 except DiskFull as error:
                     log.warning("no room for the mark of a clean stop", directory=directory.path, reason=error)
                 except DiskFailure as error:
-                    self._take_offline(directory.path, error)
+                    self.take_offline(directory.path, error)
         self._release()
 
-    def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
-        return [each for partition, each in self._logs.items() if self._homes[partition] is directory]
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        logs = [each for partition, each in self._logs.items() if self._homes[partition] is directory]
+        return logs + [each for each in self.futures.inside(directory) if each not in logs]
 
     async def _close(self, target: PartitionLog, gate: asyncio.Semaphore, *, clean: bool) -> None:
         if not clean:
-            self._open_segments.close(target.segments.all())
+            self.open_segments.close(target.segments.all())
             return
         async with gate:
             try:
@@ -266,19 +295,44 @@ class LogStore:
     # --- behind the scenes ----------------------------------------------------------------------------------------
 
     def _adopt(self, log: PartitionLog, home: LogDirectory) -> None:
+        self.watch(log, home)
+        if log.directory.endswith(FUTURE_SUFFIX):
+            self.futures.discard(log.partition)  # of two copies the older may be the one that nobody wanted any more
+            self.futures.adopt(log, home)
+            return
+        if log.partition in self._logs:
+            rival, rivals_home = self._logs[log.partition], self._homes[log.partition]
+            rivals_home.log_count -= 1
+            log, home = settle_twins((rival, rivals_home), (log, home))
+        self._logs[log.partition] = log
+        self._homes[log.partition] = home
+        home.log_count += 1
+
+    def watch(self, log: PartitionLog, home: LogDirectory) -> None:
         log.on_failure = self._on_failure
         log.on_roll = self._on_roll
         log.on_truncate = self._on_truncate
         log.remove_later = self._remove_later
         log.room = home.room
-        self._logs[log.partition] = log
-        self._homes[log.partition] = home
+
+    def replace(self, new: PartitionLog, home: LogDirectory) -> None:
+        """A copy in another directory is the log from now on."""
+        old_home = self._homes[new.partition]
+        old_home.log_count -= 1
         home.log_count += 1
+        self.watch(new, home)
+        self._logs[new.partition], self._homes[new.partition] = new, home
+        self._unnamed.pop(new.partition, None)
+        self.checkpoints.write_soon(home)
+        self.checkpoints.write_soon(old_home)
+
+    def doom(self, home: LogDirectory, path: str, *, delay_ms: int) -> None:
+        self._doomed.add(home.path, path, delay_ms=delay_ms)
 
     def _on_failure(self, log: PartitionLog, error: DiskFailure) -> None:
-        self._take_offline(log.directory.rpartition("/")[0], error)
+        self.take_offline(log.directory.rpartition("/")[0], error)
 
-    def _take_offline(self, path: str, error: DiskFailure) -> None:
+    def take_offline(self, path: str, error: DiskFailure) -> None:
         """Give a directory up: its logs are gone from here, and nothing in it is tried again."""
         if path in self.offline:
             return
@@ -293,6 +347,7 @@ class LogStore:
                 del self._homes[partition]
                 log.failure = log.failure or error
                 log.abandon()
+        self.futures.drop(path)
         self.on_offline(path, error)
 
     def _on_roll(self, log: PartitionLog) -> None:
@@ -303,7 +358,8 @@ class LogStore:
         """The recovery point has gone back: the file that says otherwise must not survive for long."""
         directory = self._homes.get(log.partition)
         if directory is not None:
-            self._start(self._checkpoint(directory), f"checkpoint:{log.partition}")
+            self.futures.was_cut(log)
+            self.checkpoints.write_soon(directory)
 
     def _start(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -325,65 +381,16 @@ class LogStore:
 
         async def work() -> None:
             try:
-                await self._retain(self._logs_in(directory))
+                await self._retain(self.logs_in(directory))
                 self._doomed.hurry(directory.path)
                 await self._doomed.done()
                 directory.room.look()
             except DiskFailure as error:
-                self._take_offline(directory.path, error)
+                self.take_offline(directory.path, error)
             finally:
                 directory.is_making_room = False
 
         self._start(work(), f"make-room:{directory.path}")
-
-    async def _checkpoint(self, directory: LogDirectory) -> None:
-        await self._checkpoint_cleaned(directory)
-        logs = {log.partition: log for log in self._logs_in(directory)}
-        try:
-            await directory.write_checkpoint(
-                RECOVERY_POINT_FILE, {partition: log.recovery_checkpoint for partition, log in logs.items()}
-            )
-            await directory.write_checkpoint(
-                # Where the first segment starts need not be said: the files say it.
-                LOG_START_FILE,
-                {
-                    partition: log.log_start_offset
-                    for partition, log in logs.items()
-                    if log.log_start_offset > log.segments.first.base_offset
-                },
-            )
-            await directory.write_checkpoint(
-                HIGH_WATERMARK_FILE, {partition: log.high_watermark for partition, log in logs.items()}
-            )
-        except DiskFull as error:
-            # The old ones ask for more work after a crash, unless a log has been cut below what they say of it.
-            directory.room.full(error)
-            await self._drop_untrue(directory)
-        except DiskFailure as error:
-            self._take_offline(directory.path, error)
-
-    async def _drop_untrue(self, directory: LogDirectory) -> None:
-        """Without a file of recovery points every log is read from its start: long, and never wrong."""
-        try:
-            written = directory.read_checkpoint(RECOVERY_POINT_FILE)
-            if any(written.get(log.partition, 0) > log.recovery_checkpoint for log in self._logs_in(directory)):
-                await directory.remove_checkpoint(RECOVERY_POINT_FILE)
-        except DiskFailure as error:
-            self._take_offline(directory.path, error)
-
-    async def _checkpoint_cleaned(self, directory: LogDirectory) -> None:
-        offsets = {
-            partition: log.cleaned_offset
-            for partition, log in self._logs.items()
-            if self._homes[partition] is directory and log.cleaned_offset is not None
-        }
-        try:
-            await directory.write_checkpoint(CLEANER_FILE, offsets)
-        except DiskFull as error:
-            # The old one says that less is clean than is: more work later, and nothing else.
-            directory.room.full(error)
-        except DiskFailure as error:
-            self._take_offline(directory.path, error)
 
     def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
         for path in paths:

@@ -59,6 +59,7 @@ def replace_segments(log: PartitionLog, old: Sequence[Segment], cleaned: Cleaned
     new = Segment(log.disk, log.directory, cleaned.base_offset, log.settings, size_bytes=size_bytes)
     new.created_ms = old[-1].created_ms
     gone: list[str] = []
+    older: list[str] = []
     try:
         _rename(log, cleaned.base_offset, CLEANED, SWAP)
         log.flushing.dropped(list(old))
@@ -66,7 +67,9 @@ def replace_segments(log: PartitionLog, old: Sequence[Segment], cleaned: Cleaned
             if segment.base_offset != new.base_offset:
                 log.snapshots.remove(segment.base_offset)
             log.open_segments.retire(segment)
-            gone += segment.rename_deleted()
+            renamed = segment.rename_deleted()
+            gone += renamed.paths
+            older += renamed.older
         _rename(log, new.base_offset, SWAP, LIVE)
     except DiskFailure as error:
         # Halfway between the two: only recovery can tell, so nothing is done here any more.
@@ -75,6 +78,8 @@ def replace_segments(log: PartitionLog, old: Sequence[Segment], cleaned: Cleaned
     log.segments.replace(old, new)
     log.reader.forget()
     log.flushing.files_changed()
+    if older:
+        log.remove_later(older, 0)
     log.remove_later(gone, log.settings.file_delete_delay_ms)
     return new
 

@@ -59,6 +59,11 @@ def offset_of_max_timestamp(segments: Sequence[Segment]) -> TimestampedOffset | 
     return None
 
 
+def newest_timestamp(segments: Sequence[Segment]) -> int:
+    """The largest timestamp of the log, −1 if it holds no record."""
+    return max(segment.max_timestamp for segment in segments)
+
+
 def time_of_record(segments: Sequence[Segment], offset: int) -> int | None:
     """The time of the first record at or after an offset, where ``segments`` begin; None if there is none near it.
 

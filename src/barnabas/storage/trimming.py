@@ -6,6 +6,7 @@ renamed at once and vanish later, so that readers can finish. Only the log calls
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.storage.replay import rebuild
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def truncate_to(log: PartitionLog, offset: int) -> None:
-    """Cut the log so that it ends at an offset."""
+    """Cut the log so that it ends at an offset, or where the batch begins that holds it.
+
+    So nothing is written behind a gap, of which nobody could tell after a crash whether it is a fault.
+    """
     assert offset >= 0
     if offset >= log.end_offset:
         # A leader that wrote nothing may have left an epoch behind that begins at the end.
@@ -29,26 +33,48 @@ def truncate_to(log: PartitionLog, offset: int) -> None:
         return
     index = log.segments.floor_index(offset)
     if index + 1 < len(log.segments):
-        _discard(log, log.segments.drop_from(index + 1))
+        # From the end on: a crash in between leaves a log that is longer than it should be, and no gap in it.
+        _discard(log, log.segments.drop_from(index + 1)[::-1])
     log.aborted_of(log.segments.active)
     log.segments.active.truncate(offset)
-    log.end_offset = offset
-    log.log_start_offset = min(log.log_start_offset, offset)
-    log.epochs.truncate_end(offset)
-    log.high_watermark = min(log.high_watermark, offset)
+    start = log.log_start_offset = min(log.log_start_offset, offset)
+    kept_end = _end_of(log.segments.active, offset)
+    end = log.end_offset = max(kept_end, start)
+    log.epochs.truncate_end(end)
+    log.high_watermark = min(log.high_watermark, end)
     had_producers = bool(log.producers.by_id)
     if had_producers:
-        rebuild(log.producers, log.snapshots, log.segments, start=log.log_start_offset, end=offset)
+        rebuild(log.producers, log.snapshots, log.segments, start=start, end=end)
         log.producers.high_watermark_moved(log.high_watermark)
     else:
-        log.snapshots.keep_between(log.log_start_offset, offset)
-    _was_cut(log, offset)
+        log.snapshots.keep_between(start, end)
+    if kept_end < start:
+        # All that is left lies below the start. Without room for a new segment it stays, as it does in Kafka.
+        with suppress(DiskFull):
+            _begin_segment(log, start)
+    _was_cut(log, end)
+
+
+def _end_of(segment: Segment, offset: int) -> int:
+    """Where the last batch ends of a segment that was just cut at an offset."""
+    end = segment.base_offset
+    for _, header in segment.headers(segment.offset_index.floor(offset - segment.base_offset)[1]):
+        end = header.next_offset
+    return end
+
+
+def _begin_segment(log: PartitionLog, base_offset: int) -> None:
+    """In the place of all others, which hold nothing that can be read."""
+    segment = Segment.create(log.disk, log.directory, base_offset, log.settings, now_ms=log.clock.wall_ms())
+    _discard(log, log.segments.replace_all(segment))
+    if log.producers.by_id:
+        log.snapshots.take(log.producers.by_id.values(), base_offset)
 
 
 def truncate_fully(log: PartitionLog, start_offset: int) -> None:
     """Drop everything and begin at an offset."""
     now_ms = log.clock.wall_ms()
-    _discard(log, log.segments.all())
+    _discard(log, log.segments.all()[::-1])
     log.segments.replace_all(Segment.create(log.disk, log.directory, start_offset, log.settings, now_ms=now_ms))
     log.log_start_offset = log.end_offset = log.high_watermark = start_offset
     log.epochs.clear()
@@ -96,10 +122,14 @@ def retain(log: PartitionLog, now_ms: int) -> int:
 
 
 def _discard(log: PartitionLog, segments: list[Segment]) -> None:
-    paths = []
+    paths, older = [], []
     log.flushing.dropped(segments)
     for segment in segments:
         log.snapshots.remove(segment.base_offset)
         log.open_segments.retire(segment)
-        paths += segment.rename_deleted()
+        renamed = segment.rename_deleted()
+        paths += renamed.paths
+        older += renamed.older
+    if older:
+        log.remove_later(older, 0)
     log.remove_later(paths, log.settings.file_delete_delay_ms)

@@ -21,6 +21,9 @@ class AdjustableClock:
     def wall_ms(self) -> int:
         return self._base.wall_ms() + self._ahead_ms
 
+    def wall_ns(self) -> int:
+        return self._base.wall_ns() + self._ahead_ms * 1_000_000
+
     def monotonic_ms(self) -> int:
         return self._base.monotonic_ms() + self._ahead_ms
 

@@ -14,6 +14,9 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Milliseconds since 1970, as records and files carry them."""
 
+    def wall_ns(self) -> int:
+        """The same in nanoseconds, for whoever asks so often that dividing costs too much."""
+
     def monotonic_ms(self) -> int:
         """Milliseconds that never go back, for deadlines."""
 

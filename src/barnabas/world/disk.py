@@ -9,7 +9,7 @@ implementation passes ``barnabas.testing.conformance``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -67,13 +67,19 @@ class File(Protocol):
         """A small read that may block; fewer bytes at the end of the file."""
 
     def view(self, position: int, size_bytes: int) -> memoryview | None:
-        """Up to CHUNK_BYTES_MAX bytes if the page cache has them now, else None. Short only at the end of the file.
+        """Up to CHUNK_BYTES_MAX bytes, as many as the page cache has now; None if it has not even the first.
 
         The view belongs to the caller until it is given back with ``release`` or dropped.
         """
 
     async def load(self, position: int, size_bytes: int) -> memoryview:
-        """As ``view``, but waits for the device off the loop."""
+        """As ``view``, but waits for the device off the loop; short only at the end of the file."""
+
+    def send(self, socket: int, position: int, size_bytes: int) -> int | None:
+        """Hand cached bytes to a socket of the operating system, which copies none; how many it took, up to a chunk.
+
+        None if it cannot be done so: they are not cached, or one of the two is not the operating system's.
+        """
 
     def release(self, view: memoryview) -> None:
         """Give the memory of a view back for reuse; the view must not be touched afterwards."""
@@ -95,6 +101,7 @@ class FileSlice(NamedTuple):
     file: File
     position: int
     size_bytes: int
+    on_failure: Callable[[DiskFailure], None] | None = None  # whose file it is hears that it cannot be read
 
 
 class Disk(Protocol):

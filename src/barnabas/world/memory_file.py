@@ -175,6 +175,9 @@ class MemoryFile:
         self._disk.check_read(self.path)
         return memoryview(node.content[position : position + min(size_bytes, CHUNK_BYTES_MAX)])
 
+    def send(self, socket: int, position: int, size_bytes: int) -> int | None:
+        return None  # the operating system knows nothing of it
+
     def release(self, view: memoryview) -> None:
         view.release()
 

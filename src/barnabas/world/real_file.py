@@ -23,6 +23,7 @@ from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, DiskFull, 
 
 LOAD_THREADS_MAX: Final = 4
 SYNC_THREADS_MAX: Final = 4  # apart from the loads, so that no reader waits behind an fsync
+READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
 VECTORS_MAX: Final = 512  # buffers per system call; every system allows at least this many but the oldest
 CLOSED: Final = -1
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -63,11 +64,19 @@ else:
     _full_sync = os.fdatasync
 
 
+_will_need: Callable[[int, int, int], object]
+if hasattr(os, "posix_fadvise"):
+    _will_need = lambda descriptor, start, size: os.posix_fadvise(descriptor, start, size, os.POSIX_FADV_WILLNEED)  # noqa: E731
+else:  # macOS
+    _will_need = lambda *_: None  # noqa: E731
+
+
 class Resources:
     """What the files of one disk share: memory for views, and threads that may wait for the device."""
 
     def __init__(self) -> None:
         self.chunks = ChunkPool()
+        self.probe = bytearray(1)  # what is read to find out whether it is cached
         self.loaders = ThreadPoolExecutor(LOAD_THREADS_MAX, thread_name_prefix="barnabas-load")
         self.syncers = ThreadPoolExecutor(SYNC_THREADS_MAX, thread_name_prefix="barnabas-sync")
 
@@ -171,8 +180,9 @@ class RealFile:
             return memoryview(b"")
         view = self._resources.chunks.take(size_bytes, position=position)
         try:
-            if os.preadv(self._descriptor, (view,), position, self._view_flags) == size_bytes:
-                return view
+            count = os.preadv(self._descriptor, (view,), position, self._view_flags)
+            if count:
+                return view if count == size_bytes else view[:count]
         except BlockingIOError:
             pass
         except OSError as error:
@@ -182,7 +192,7 @@ class RealFile:
                 self._view_flags = 0
                 return self.view(position, size_bytes)
             raise self._wrong(error) from error
-        # A part is cached, or somebody cut the file behind our back: a load finds out.
+        # Nothing is cached, or somebody cut the file behind our back: a load finds out.
         self._resources.chunks.give(view)
         return None
 
@@ -197,6 +207,26 @@ class RealFile:
         except OSError as error:
             raise self._wrong(error) from error
         return view[:filled] if filled < size_bytes else view
+
+    def send(self, socket: int, position: int, size_bytes: int) -> int | None:
+        size_bytes = min(size_bytes, CHUNK_BYTES_MAX, self.size_bytes - position)
+        if size_bytes <= 0 or not self._view_flags:
+            return None
+        # The system would wait for what is not cached. Pages come and go in order: where both ends are, the rest is.
+        try:
+            if not (self._is_cached(position) and self._is_cached(position + size_bytes - 1)):
+                return None
+            return os.sendfile(socket, self._descriptor, position, size_bytes)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return None  # of the file or of the socket: whoever reads or writes next is told which
+
+    def _is_cached(self, position: int) -> bool:
+        try:
+            return os.preadv(self._descriptor, (self._resources.probe,), position, RWF_NOWAIT) == 1
+        except BlockingIOError:
+            return False
 
     def release(self, view: memoryview) -> None:
         self._resources.chunks.give(view)
@@ -268,6 +298,8 @@ class RealFile:
 
 
 def _fill(descriptor: int, view: memoryview, position: int) -> int:
+    # Who reads what is not cached mostly goes on: the device may fetch the next chunks while this one is sent.
+    _will_need(descriptor, position, len(view) + READ_AHEAD_BYTES)
     filled = 0
     while filled < len(view):
         count = os.preadv(descriptor, (view[filled:],), position + filled)

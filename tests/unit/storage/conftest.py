@@ -1,14 +1,20 @@
-"""A machine with one log on a disk in memory, which can be killed, lose its power and be started again."""
+"""A machine with one log on a disk in memory, which can be killed, lose its power and be started again.
+
+The benches beside these tests are not installed anywhere.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from struct import pack
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
 
 from barnabas.model.ids import TopicPartition
 from barnabas.storage.log import Appended, PartitionLog
@@ -19,30 +25,10 @@ from barnabas.wire.records import Record, decode_all, encode_batch
 from barnabas.world.memory import MemoryDisk
 from barnabas.world.world import World
 
+sys.path[:0] = [str(Path(__file__).parent)]
+
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "/data/orders-0"
-
-
-class HandClock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_ms = NOW_MS
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms - NOW_MS
-
-    def thread_ns(self) -> int:
-        return 0
-
-    def monotonic_ns(self) -> int:
-        return self.monotonic_ms() * 1_000_000
-
-    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
 
 
 class Machine:
@@ -51,7 +37,7 @@ class Machine:
     directory = DIRECTORY
 
     def __init__(self, **settings: Any) -> None:
-        self.clock = HandClock()
+        self.clock = HandClock(NOW_MS)
         self.disk = MemoryDisk(self.clock)
         self.disk.make_directory("/data")
         self.disk.sync_all()

@@ -132,3 +132,19 @@ def test_a_failure_is_told_and_the_rest_goes_on(run: Any, monkeypatch: pytest.Mo
         assert [(home, error.path) for home, error in stage.failed] == [("/a", bad)]
 
     run(scene)
+
+
+def test_what_is_doomed_again_goes_by_the_new_delay(run: Any) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.workers.gate.set()
+        path = stage.add("/a/1", delay_ms=1000)
+        stage.add("/a/1", delay_ms=5000)
+        stage.clock.advance(2000)
+        await stage.turn()
+        assert stage.disk.exists(path)
+        stage.clock.advance(3000)
+        await stage.turn()
+        await stage.doomed.done()
+        assert not stage.disk.exists(path)
+
+    run(scene)

@@ -1,20 +1,19 @@
 """Kafka's own DumpLogSegments reads our files without complaint.
 
-Needs Java and Kafka's jars, whose directory ``KAFKA_LIBS`` names; without them these tests are skipped.
+Needs Java and Kafka's jars: run by ``pytest -m java``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from struct import pack
 
 import pytest
+from tools.kafka_jars import java_command
 
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.storage.log import PartitionLog
@@ -24,14 +23,10 @@ from barnabas.wire.compression import Codec
 from barnabas.wire.records import encode_batch
 from barnabas.world.real import real_world
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
 SETTINGS = TopicSettings(segment_bytes=60_000, index_interval_bytes=1024)
 BATCHES = 600
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.skipif(not shutil.which("java") or not LIBS, reason="needs Java, and KAFKA_LIBS naming Kafka's jars"),
-]
+pytestmark = pytest.mark.java
 
 
 async def write_log(directory: str, *, is_killed: bool) -> int:
@@ -83,7 +78,7 @@ async def write_log(directory: str, *, is_killed: bool) -> int:
 def dump(directory: Path, *suffixes: str, options: tuple[str, ...] = ()) -> str:
     files = sorted(str(path) for path in directory.iterdir() if path.suffix in suffixes)
     assert files
-    command = ["java", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments", "--files", ",".join(files)]
+    command = java_command("org.apache.kafka.tools.DumpLogSegments", "--files", ",".join(files))
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -108,6 +108,23 @@ def test_a_cut_during_a_sync_lowers_what_it_promises(machine: Machine) -> None:
     asyncio.run(main())
 
 
+def test_a_sync_of_closed_segments_ends_when_the_log_is_cut_back_into_one(small: Machine) -> None:
+    async def main() -> None:
+        small.disk.sync_delay_ms = 1
+        for _ in range(20):
+            small.append(b"x" * 50)
+        base = small.log.segments.active.base_offset
+        flush = asyncio.create_task(small.log.flush_closed())
+        await asyncio.sleep(0)
+        small.log.truncate_to(base - 1)
+        small.append(b"x", leader_epoch=1)
+        small.append(b"x", leader_epoch=1)
+        assert small.log.segments.active.base_offset < base < small.log.end_offset
+        await asyncio.wait_for(flush, 10)
+
+    asyncio.run(main())
+
+
 def test_a_sync_that_fails_is_not_tried_again(machine: Machine, syncs: list[str]) -> None:
     failures: list[DiskFailure] = []
     machine.log.on_failure = lambda log, error: failures.append(error)

@@ -162,3 +162,11 @@ def test_a_torn_file_of_epochs_is_not_believed(machine: Machine) -> None:
         machine.reopen()
         assert machine.log.end_offset == 60
         assert machine.log.epochs.entries() == [(1, 0), (2, 53)]
+
+
+def test_a_gap_below_the_start_of_a_log_is_no_fault(machine: Machine) -> None:
+    """Apache Kafka leaves one when it cuts a log to its start within a batch: the segment keeps its name."""
+    machine.log.append_as_follower(machine.batch(b"a", base_offset=2), leader_epoch_max=None, now_ms=0)
+    machine.reopen(log_start_offset=2)
+    assert machine.values() == [b"a"]
+    assert machine.log.end_offset == 3

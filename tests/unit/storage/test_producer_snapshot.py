@@ -1,8 +1,11 @@
-"""Snapshots hold the last batch of each producer and are found out when they are torn."""
+"""Snapshots hold the last batches of each producer and are found out when they are torn."""
 
 from __future__ import annotations
 
+import struct
+
 import pytest
+from crc32c import crc32c
 
 from barnabas.model.errors import Malformed
 from barnabas.storage.producer_snapshot import ProducerSnapshots, decode_snapshot, encode_snapshot
@@ -28,11 +31,47 @@ def snapshots(*offsets: int) -> ProducerSnapshots:
     return made
 
 
-def test_the_last_batch_comes_back() -> None:
+def test_the_last_batches_come_back() -> None:
     (read,) = decode_snapshot(encode_snapshot([producer()]))
-    assert list(read.batches) == [AppendedBatch(9, 50, 0, 1234)]
+    assert list(read.batches) == [AppendedBatch(8, 48, 1, 1200), AppendedBatch(9, 50, 0, 1234)]
+    assert read.last_sequence == 9
     assert (read.producer_id, read.epoch, read.coordinator_epoch, read.last_timestamp) == (7, 2, 3, 1234)
     assert read.transaction_first_offset == 40
+
+
+def test_the_window_of_every_producer_comes_back() -> None:
+    made = []
+    for number in range(10):
+        each = Producer(number)
+        each.last_timestamp = 5
+        for sequence in range(number):
+            each.batches.append(AppendedBatch(sequence, 100 + sequence, 0, 5))
+        made.append(each)
+    read = decode_snapshot(encode_snapshot(made))
+    assert [each.batches for each in read] == [each.batches for each in made]
+
+
+def test_what_kafka_wrote_has_only_the_last_batch() -> None:
+    body = struct.pack(">iqhiqiqiq", 1, 7, 2, 9, 50, 0, 1234, 3, -1)
+    (read,) = decode_snapshot(struct.pack(">hI", 1, crc32c(body)) + body)
+    assert list(read.batches) == [AppendedBatch(9, 50, 0, 1234)]
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        b"something else",
+        b"earlier\x01" + bytes(5),
+        b"earlier\x01" + struct.pack(">qb", 7, 0),
+        b"earlier\x01" + struct.pack(">qb", 7, -1),
+        b"earlier\x01" + struct.pack(">qb", 7, 5) + bytes(5 * 24),
+        b"earlier\x01" + struct.pack(">qb", 7, 2) + bytes(24),
+    ],
+)
+def test_an_end_that_makes_no_sense_is_refused_though_its_checksum_is_right(earlier: bytes) -> None:
+    body = struct.pack(">iqhiqiqiq", 1, 7, 2, 9, 50, 0, 1234, 3, -1) + earlier
+    with pytest.raises(Malformed):
+        decode_snapshot(struct.pack(">hI", 1, crc32c(body)) + body)
 
 
 def test_a_producer_without_batches_comes_back_without() -> None:

@@ -60,6 +60,25 @@ def test_a_log_comes_back_after_a_clean_shutdown(small: Machine) -> None:
     check_indexes(small)
 
 
+@pytest.mark.parametrize("come_back", ["reopen", "restart"])
+def test_all_that_a_producer_may_send_again_is_known_again(small: Machine, come_back: str) -> None:
+    """Its last five batches; whoever knew only the last would refuse those before it, and take them for lost."""
+    filled(small)
+    getattr(small, come_back)()
+    for number in range(35, 40):
+        again = small.append(b"value %d" % number, producer_id=3, producer_epoch=0, base_sequence=number)
+        assert (again.is_duplicate, again.base_offset) == (True, number)
+
+
+def test_all_that_a_producer_may_send_again_is_known_after_a_cut(small: Machine) -> None:
+    filled(small)
+    small.restart()
+    small.log.truncate_to(38)
+    for number in range(33, 38):
+        again = small.append(b"value %d" % number, producer_id=3, producer_epoch=0, base_sequence=number)
+        assert (again.is_duplicate, again.base_offset) == (True, number)
+
+
 def test_a_clean_start_reads_no_batch_but_the_last(small: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(small)
     read: list[int] = []

@@ -341,6 +341,19 @@ def test_a_broker_without_a_directory_creates_no_log(broker: Broker) -> None:
     run(main())
 
 
+def test_a_log_may_be_deleted_while_another_is_checkpointed(broker: Broker) -> None:
+    async def main() -> None:
+        store = await broker.start()
+        for partition in (ORDERS, PAYMENTS):
+            await store.create(partition, TOPIC_ID)
+            broker.append(partition, b"a")
+        await asyncio.gather(store.checkpoint(), store.delete(PAYMENTS))
+        assert list(store.logs) == [ORDERS]
+        await broker.stop()
+
+    run(main())
+
+
 def test_new_logs_without_records_cost_no_syncs_at_the_end(
     new_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.storage.segment import Segment
+from barnabas.world.disk import DiskFull
 
 if TYPE_CHECKING:
     from .conftest import Machine
@@ -251,3 +253,58 @@ def test_a_segment_that_is_active_again_is_flushed_as_such(new_machine: Callable
     machine.append(b"again")
     asyncio.run(asyncio.wait_for(machine.log.flush(), 10))
     assert machine.log.recovery_point == 4
+
+
+def test_a_cut_within_a_batch_goes_to_its_start(small: Machine) -> None:
+    """No gap is left before what follows: recovery would take a single batch behind one for a rotten one."""
+    for _ in range(5):
+        small.append(b"a", b"b", b"c", b"d", leader_epoch=1)
+    small.log.advance_high_watermark(20)
+    small.log.truncate_to(14)
+    assert (small.log.end_offset, small.log.high_watermark) == (12, 12)
+    assert small.append(b"new", leader_epoch=2).base_offset == 12
+    small.reopen()
+    assert small.values() == [*[b"a", b"b", b"c", b"d"] * 3, b"new"]
+
+
+@pytest.mark.parametrize("is_powerless", [True, False])
+@pytest.mark.parametrize(("before", "offset", "start"), [(0, 3, 2), (0, 2, 2), (0, 1, 1), (9, 39, 38), (9, 38, 38)])
+def test_a_cut_that_leaves_nothing_begins_a_segment_at_the_start_of_the_log(
+    small: Machine, before: int, offset: int, start: int, is_powerless: bool
+) -> None:
+    """Whatever lies below the start, of one segment or of many, is of no use to what follows."""
+    for _ in range(before):
+        small.append(b"a", b"b", b"c", b"d", leader_epoch=1)
+    small.append(b"a", b"b", b"c", b"d", leader_epoch=1)
+    small.log.advance_high_watermark(4 * before + 4)
+    small.log.delete_records(4 * before + 2)
+    small.log.truncate_to(offset)
+    assert (small.log.log_start_offset, small.log.end_offset) == (start, start)
+    assert small.names(".log") == [f"{start:020d}.log"]
+    assert small.append(b"new", leader_epoch=2).base_offset == start
+    if is_powerless:
+        small.flush()
+        small.crash(1)
+        small.open(log_start_offset=start)
+    else:
+        small.reopen(log_start_offset=start)
+    assert small.values() == [b"new"]
+    assert small.log.end_offset == start + 1
+
+
+def test_a_log_that_is_cut_to_nothing_on_a_full_disk_goes_on_all_the_same(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise DiskFull(machine.directory, "No space left on device")
+
+    machine.append(b"a", b"b", b"c", b"d", leader_epoch=1)
+    machine.log.advance_high_watermark(4)
+    machine.log.delete_records(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Segment, "create", no_room)
+        machine.log.truncate_to(3)
+    assert (machine.log.log_start_offset, machine.log.end_offset) == (2, 2)
+    assert machine.append(b"new", leader_epoch=2).base_offset == 2
+    machine.reopen(log_start_offset=2)
+    assert machine.values() == [b"new"]

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import errno
 import os
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -100,15 +101,38 @@ def test_what_is_not_cached_is_loaded(disk: RealDisk, tmp_path: Path, monkeypatc
         def half_warm(fd: int, views: Any, position: int, flags: int = 0) -> int:
             return preadv(fd, [views[0][:4096]], position)
 
-        for answer in (cold, half_warm):
+        for answer, viewed in ((cold, None), (half_warm, b"x" * 4096)):
             with monkeypatch.context() as patch:
                 patch.setattr(os, "preadv", answer)
                 patch.setattr(file, "_view_flags", 8)
-                assert file.view(0, 100_000) is None
+                assert file.view(0, 100_000) == viewed
                 assert await file.load(0, 100_000) == b"x" * 100_000
         file.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(not real_file.RWF_NOWAIT, reason="this system cannot say what is cached")
+def test_a_file_sends_itself_to_a_socket(disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open(f"{tmp_path}/log", create=True)
+    content = bytes(range(256)) * 4096
+    file.append(content)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        sent = 0
+        while taken := file.send(ours.fileno(), sent, len(content) - sent):
+            assert taken <= CHUNK_BYTES_MAX
+            sent += taken
+        assert taken == 0, "there is no room any more"
+        assert theirs.recv(sent, socket.MSG_WAITALL) == content[:sent]
+        assert file.send(ours.fileno(), len(content), 1) is None
+        assert file.send(-1, 0, 1) is None
+        monkeypatch.setattr(real_file.RealFile, "_is_cached", lambda self, position: position < 1000)
+        assert file.send(ours.fileno(), 0, 1000) == 1000
+        assert file.send(ours.fileno(), 0, 1001) is None, "the device would have to be waited for"
+    file.close()
+    assert file.send(0, 0, 1) is None
 
 
 def test_a_file_system_that_cannot_tell_is_read_plainly(
