@@ -20,7 +20,7 @@ from barnabas.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     ApiError,
 )
-from barnabas.model.settings import InvalidSetting, SettingTable, Update
+from barnabas.model.settings import InvalidSetting, Setting, SettingTable, Update
 
 VALUE_LENGTH_MAX: Final = 32767
 _LISTENER_PREFIX: Final = "listener.name."
@@ -91,23 +91,9 @@ def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str |
     for name, value in changes.items():
         if value is None:
             continue
-        base_name = name.split(".", 3)[-1] if name.startswith(_LISTENER_PREFIX) else name
         try:
-            setting = schema.broker_settings[base_name]
-            if setting.update is Update.READ_ONLY:
-                raise ApiError(
-                    INVALID_REQUEST,
-                    f"Cannot update these configs dynamically: {name}; put it into the broker's file and restart it",
-                )
-            if setting.per_listener and base_name == name:
-                raise ApiError(
-                    INVALID_REQUEST,
-                    "These security configs can be dynamically updated only per-listener using the listener prefix: "
-                    f"{name}; say {_LISTENER_PREFIX}<listener>.{name}",
-                )
-            if base_name != name and not setting.per_listener:
-                raise ApiError(INVALID_REQUEST, f"{name} cannot be set for one listener")
-            if setting.update is Update.PER_BROKER and not broker:
+            setting = _broker_setting(schema, name)
+            if not broker and (setting.update is Update.PER_BROKER or setting.per_listener):
                 raise ApiError(
                     INVALID_REQUEST,
                     f"Cannot update these configs at default cluster level, broker id must be specified: {name}",
@@ -115,6 +101,27 @@ def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str |
             setting.parse(value)
         except InvalidSetting as error:
             raise ApiError(INVALID_REQUEST, str(error)) from None
+
+
+def _broker_setting(schema: ConfigSchema, name: str) -> Setting:
+    """What a name stands for, if it may change while running. For one listener everything may that can be given for
+    one: whether it is a new listener, or keys for an old one, only its broker knows and has been asked before."""
+    is_for_listener = name.startswith(_LISTENER_PREFIX)
+    setting = schema.broker_settings[name.split(".", 3)[-1] if is_for_listener else name]
+    if is_for_listener and not setting.per_listener:
+        raise ApiError(INVALID_REQUEST, f"{name} cannot be set for one listener")
+    if not is_for_listener and setting.update is Update.READ_ONLY:
+        raise ApiError(
+            INVALID_REQUEST,
+            f"Cannot update these configs dynamically: {name}; put it into the broker's file and restart it",
+        )
+    if not is_for_listener and setting.per_listener:
+        raise ApiError(
+            INVALID_REQUEST,
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"{name}; say {_LISTENER_PREFIX}<listener>.{name}",
+        )
+    return setting
 
 
 def _check_group(schema: ConfigSchema, group: str, own: Mapping[str, str]) -> None:

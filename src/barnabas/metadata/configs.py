@@ -47,15 +47,7 @@ class _Outcome(NamedTuple):
 def incremental_alter_configs(
     image: ClusterImage, request: IncrementalAlterConfigsRequest, facts: Facts
 ) -> Decision[IncrementalAlterConfigsResponse]:
-    def changes(entry: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Mapping[str, str | None]:
-        _check_names(config.name for config in entry.configs)
-        _check_not_null(
-            config.name for config in entry.configs if config.config_operation != DELETE and config.value is None
-        )
-        resource = ConfigResource(entry.resource_type, entry.resource_name)
-        return {config.name: _operated(image, facts.schema, resource, config) for config in entry.configs}
-
-    records, outcomes = _alter(image, request.resources, facts.schema, changes)
+    records, outcomes = _alter(image, request.resources, facts.schema, incremental_changes)
     responses = [
         IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
             error_code=outcome.code,
@@ -70,17 +62,7 @@ def incremental_alter_configs(
 
 def alter_configs(image: ClusterImage, request: AlterConfigsRequest, facts: Facts) -> Decision[AlterConfigsResponse]:
     """The old way: what a request does not name goes back to its default."""
-
-    def changes(entry: AlterConfigsRequest.AlterConfigsResource) -> Mapping[str, str | None]:
-        _check_names(config.name for config in entry.configs)
-        _check_not_null(config.name for config in entry.configs if config.value is None)
-        resource = ConfigResource(entry.resource_type, entry.resource_name)
-        table_of(facts.schema, resource)
-        wanted: dict[str, str | None] = {config.name: config.value for config in entry.configs}
-        forgotten = [name for name in sorted(image.configs.of(resource)) if name not in wanted]
-        return {**wanted, **dict.fromkeys(forgotten)}
-
-    records, outcomes = _alter(image, request.resources, facts.schema, changes)
+    records, outcomes = _alter(image, request.resources, facts.schema, whole_changes)
     responses = [
         AlterConfigsResponse.AlterConfigsResourceResponse(
             error_code=outcome.code,
@@ -93,6 +75,31 @@ def alter_configs(image: ClusterImage, request: AlterConfigsRequest, facts: Fact
     return Decision([] if request.validate_only else records, AlterConfigsResponse(responses=responses))
 
 
+def incremental_changes(
+    image: ClusterImage, schema: ConfigSchema, entry: IncrementalAlterConfigsRequest.AlterConfigsResource
+) -> Mapping[str, str | None]:
+    """What a resource would be given, and, as None, what it would be without."""
+    _check_names(config.name for config in entry.configs)
+    _check_not_null(
+        config.name for config in entry.configs if config.config_operation != DELETE and config.value is None
+    )
+    resource = ConfigResource(entry.resource_type, entry.resource_name)
+    return {config.name: _operated(image, schema, resource, config) for config in entry.configs}
+
+
+def whole_changes(
+    image: ClusterImage, schema: ConfigSchema, entry: AlterConfigsRequest.AlterConfigsResource
+) -> Mapping[str, str | None]:
+    """The same for a request that names all that a resource shall have."""
+    _check_names(config.name for config in entry.configs)
+    _check_not_null(config.name for config in entry.configs if config.value is None)
+    resource = ConfigResource(entry.resource_type, entry.resource_name)
+    table_of(schema, resource)
+    wanted: dict[str, str | None] = {config.name: config.value for config in entry.configs}
+    forgotten = [name for name in sorted(image.configs.of(resource)) if name not in wanted]
+    return {**wanted, **dict.fromkeys(forgotten)}
+
+
 _E = TypeVar("_E", IncrementalAlterConfigsRequest.AlterConfigsResource, AlterConfigsRequest.AlterConfigsResource)
 
 
@@ -100,7 +107,7 @@ def _alter(
     image: ClusterImage,
     entries: Iterable[_E],
     schema: ConfigSchema,
-    changes_of: Callable[[_E], Mapping[str, str | None]],
+    changes_of: Callable[[ClusterImage, ConfigSchema, _E], Mapping[str, str | None]],
 ) -> tuple[list[Message], list[_Outcome]]:
     records: list[Message] = []
     outcomes: list[_Outcome] = []
@@ -110,7 +117,7 @@ def _alter(
         resource = ConfigResource(entry.resource_type, entry.resource_name)
         try:
             _check_once(counts[resource])
-            changes = changes_of(entry)
+            changes = changes_of(image, schema, entry)
             check(image, schema, resource, changes)
             new_records = list(config_records(image, resource, changes))
             check_size(len(records) + len(new_records))

@@ -105,6 +105,10 @@ class Core:
         return self.log.voters.is_voter(self.local.key)
 
     @property
+    def may_lead(self) -> bool:
+        return self.log.may_lead(self.local.key, self.high_watermark)
+
+    @property
     def is_only_voter(self) -> bool:
         return self.log.voters.is_only_voter(self.local.key)
 
@@ -155,7 +159,7 @@ class Core:
         assert epoch >= self.epoch
         role = self.role
         deadline_ms = self._election_deadline_ms()
-        if not self.is_voter:
+        if not self.may_lead:
             deadline_ms = NEVER_MS
         elif isinstance(role, Candidate | Unattached | Resigned) or (
             isinstance(role, Prospective) and not role.election.is_lost and self.now_ms < role.election_deadline_ms
@@ -186,14 +190,14 @@ class Core:
         )
 
     def _become_prospective(self) -> None:
-        assert self.is_voter
+        assert self.may_lead
         election = Election(self.log.voters.ids)
         election.grant(self.local.id)
         # The leader it followed stays known: if the others still hear it, this replica goes back.
         self._become(Prospective(election, self._election_deadline_ms()))
 
     def _become_candidate(self) -> None:
-        assert self.is_voter
+        assert self.may_lead
         self.state = QuorumState(self.epoch + 1, NO_BROKER, self.local.key)
         self.leader_endpoints = ()
         election = Election(self.log.voters.ids)

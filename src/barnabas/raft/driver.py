@@ -29,6 +29,7 @@ from barnabas.raft.state_file import read_state
 from barnabas.raft.voters import Endpoint, Voter, VoterSet
 from barnabas.raft.wire_requests import request_of_wire
 from barnabas.raft.wire_responses import response_to_wire
+from barnabas.storage.log import PartitionLog
 from barnabas.wire.message import Message
 from barnabas.wire.messages import response_of
 from barnabas.wire.messages.fetch import FetchRequest
@@ -71,6 +72,7 @@ class RaftDriver:
         self.local = local
         self.listener = listener
         self.on_voters: Callable[[], None] = lambda: None  # the voters as this replica knows them may have changed
+        self.on_opened: Callable[[QuorumState, int], None] = lambda state, end_offset: None  # may refuse the files
         self.initial_voters = initial_voters
         self._cluster_id = cluster_id
         self._settings = settings or RaftSettings()
@@ -85,14 +87,21 @@ class RaftDriver:
         metadata_log = await MetadataLog.open(
             self._world, self._directory, self._settings, initial_voters=self.initial_voters
         )
+        state = read_state(self._world.disk, self._directory) or QuorumState()
+        view = metadata_log.view()
+        try:
+            self.on_opened(state, view.end_offset)
+        except BaseException:
+            await metadata_log.close()
+            raise
         bootstrap_ids = tuple(BOOTSTRAP_ID_FIRST - place for place in range(len(self._bootstrap_servers)))
         for node_id, endpoint in zip(bootstrap_ids, self._bootstrap_servers, strict=True):
             self._peers.learn(node_id, (endpoint,))
         machine = RaftMachine(
             local=self.local,
             settings=self._settings,
-            log=metadata_log.view(),
-            state=read_state(self._world.disk, self._directory) or QuorumState(),
+            log=view,
+            state=state,
             seed=int.from_bytes(self._world.entropy.token(8)),
             bootstrap_ids=bootstrap_ids,
         )
@@ -154,6 +163,11 @@ class RaftDriver:
     def voters(self) -> VoterSet:
         """None before the start: others may ask as soon as there is an address."""
         return VoterSet() if self._engine is None else self._engine.machine.log.voters
+
+    @property
+    def partition_log(self) -> PartitionLog | None:
+        """The files of the metadata log, for who compares them with others'; None before the start."""
+        return None if self._engine is None else self._engine.log.partition_log
 
     def propose(self, records: Sequence[bytes], *, epoch: int) -> int:
         """Append one batch and answer its last offset; it counts when it is committed. NotLeader if we do not lead."""

@@ -157,7 +157,7 @@ class Elections(Core):
             self.state = self.state._replace(voted=candidate)
             if isinstance(role, Unattached):
                 # Its chance to win is at least as good as ours, so it gets a full timeout.
-                role.election_deadline_ms = self._election_deadline_ms() if self.is_voter else NEVER_MS
+                role.election_deadline_ms = self._election_deadline_ms() if self.may_lead else NEVER_MS
 
     # Asking for votes ----------------------------------------
 
@@ -170,8 +170,8 @@ class Elections(Core):
         self._fetch_from_anyone()
 
     def _may_run(self) -> bool:
-        """An election is for voters that will stay and whose log is not about to be replaced."""
-        return self.is_voter and not self.is_shutting_down and self.installing is None
+        """An election is for those who may lead, will stay, and whose log is not about to be replaced."""
+        return self.may_lead and not self.is_shutting_down and self.installing is None
 
     def _fetch_from_anyone(self) -> None:
         """Overridden by ``following.py``: a fetch also asks who leads."""

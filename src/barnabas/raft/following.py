@@ -96,11 +96,12 @@ class Following(Elections):
         return self._send(self.leader_id, AddVoter(self.local, waits_for_commit=False))
 
     def _on_voter_change_response(self, peer_id: int, response: VoterChangeResponse) -> bool:
-        return response.error is errors.NONE
+        """Whatever it says, the leader is well, and is fetched from; the change is asked for again when it is due."""
+        return True
 
     def _on_update_voter_response(self, peer_id: int, response: UpdateVoterResponse) -> bool:
-        handled = self._observe_response(response)
-        return True if handled is None else handled
+        """The same, unless somebody else leads by now."""
+        return self._observe_response(response) is not False or response.error is errors.REQUEST_TIMED_OUT
 
     def _on_refused(self, peer_id: int) -> None:
         """Nothing listens where the leader was. Its process is gone, so there is nothing to wait for; should we be

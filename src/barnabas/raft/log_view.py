@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from barnabas.raft.voters import VoterSet
+from barnabas.raft.voters import ReplicaKey, VoterSet
 
 T = TypeVar("T")
 
@@ -81,6 +81,10 @@ class History(Generic[T]):
     def last_offset(self) -> int | None:
         return self._offsets[-1] if self._offsets else None
 
+    @property
+    def before_last(self) -> T | None:
+        return self._values[-2] if len(self._values) > 1 else None
+
 
 class Verdict(Enum):
     """What a fetch position is, seen from this log."""
@@ -106,6 +110,14 @@ class LogView:
     def voters(self) -> VoterSet:
         """The newest set in the log: it is in force from the moment it is written, committed or not."""
         return self.voter_sets.last or VoterSet()
+
+    def may_lead(self, key: ReplicaKey, high_watermark: int) -> bool:
+        """Voters of the newest set may. So may who was removed by it, as long as it may be uncommitted: without the
+        votes of those whose logs are shorter than ours nobody is elected, and ours may be the longest (Raft, 4.2.2)."""
+        if self.voters.is_voter(key):
+            return True
+        written, before = self.voter_sets.last_offset, self.voter_sets.before_last
+        return written is not None and written >= high_watermark and before is not None and before.is_voter(key)
 
     @property
     def kraft_version(self) -> int:

@@ -129,7 +129,7 @@ class RaftMachine(Reconfiguration, Following):
     def _on_started(self, event: Started) -> None:
         """Begin as what the disk says we were, with the care that a crash demands."""
         state, key = self.state, self.local.key
-        deadline_ms = self._election_deadline_ms() if self.is_voter else NEVER_MS
+        deadline_ms = self._election_deadline_ms() if self.may_lead else NEVER_MS
         self.role = Unattached(deadline_ms)
         if state.epoch < self.log.last_epoch:
             self.state = QuorumState(self.log.last_epoch)
@@ -142,7 +142,7 @@ class RaftMachine(Reconfiguration, Following):
             endpoints = self.log.voters.endpoints_of(state.leader_id)
             if endpoints:
                 self._become_follower(state.epoch, state.leader_id, endpoints)
-        elif state.voted == key and self.is_voter:
+        elif state.voted == key and self.may_lead:
             election = Election(self.log.voters.ids)
             election.grant(key.id)
             self.role = Candidate(election, deadline_ms)

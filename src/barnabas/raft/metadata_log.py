@@ -88,6 +88,10 @@ class MetadataLog:
             await self._restart_at(latest)
 
     @property
+    def partition_log(self) -> PartitionLog:
+        return self._log
+
+    @property
     def end_offset(self) -> int:
         return self._log.end_offset
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
 
 from barnabas.metadata import records as r
 from barnabas.metadata.decision import RECORDS_MAX, Decision
@@ -23,25 +24,6 @@ from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.wire.message import Message
 
 ME, OTHER = 1, 2
-
-
-class StoppedClock:
-    now_ms = 0
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def thread_ns(self) -> int:
-        return 0
-
-    def monotonic_ns(self) -> int:
-        return self.now_ms * 1_000_000
-
-    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
 
 
 class MemoryLog:
@@ -118,7 +100,7 @@ class Bench:
 
     def __init__(self, **more: Any) -> None:
         self.log = MemoryLog()
-        self.clock = StoppedClock()
+        self.clock = HandClock()
         self.controller = QuorumController(self.log, node_id=ME, clock=self.clock, **more)
         self.log.listener = self.controller
         self.shown: list[tuple[ClusterImage, ClusterImage, MetadataChanges]] = []

@@ -1,102 +1,26 @@
-"""The driver on a real disk: one voter at first, then three of them over the wire's bytes."""
+"""The driver of a quorum of one, on a real disk: it leads, commits, restarts, takes snapshots, answers and fails."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_stage import CLUSTER, Log, alone, lead, play, voter
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Uuid
-from barnabas.raft.driver import LeaderAndEpoch, NotLeader, PeerGone, RaftDriver
+from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID
+from barnabas.raft.driver import LeaderAndEpoch, NotLeader
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.settings import RaftSettings
-from barnabas.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from barnabas.wire.message import Message, decode, encode
-from barnabas.wire.messages import request_of, response_of
-from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.raft.voters import Endpoint, Voter, VoterSet
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.vote import VoteRequest
 from barnabas.world.disk import DiskFailure
 from barnabas.world.memory import MemoryDisk
 from barnabas.world.real import real_world
-from barnabas.world.timers import Timers
 from barnabas.world.world import World
-
-CLUSTER = "cluster-of-tests"
-QUICK = RaftSettings(
-    election_timeout_ms=60,
-    fetch_timeout_ms=150,
-    election_backoff_max_ms=40,
-    request_timeout_ms=150,
-    fetch_wait_ms_max=30,
-)
-
-
-def voter(number: int) -> Voter:
-    return Voter(
-        ReplicaKey(number, Uuid(bytes([number]) * 16)), (Endpoint("CONTROLLER", f"host{number}", 9090 + number),)
-    )
-
-
-class Log:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.records: list[bytes] = []
-        self.batches: list[tuple[int, int, int]] = []
-        self.snapshots: list[OffsetAndEpoch] = []
-        self.leaders: list[LeaderAndEpoch] = []
-        self.changed = asyncio.Event()
-
-    def on_commit(self, base_offset: int, epoch: int, append_time_ms: int, records: list[bytes]) -> None:
-        self.batches.append((base_offset, epoch, len(records)))
-        self.records += records
-        self.changed.set()
-
-    def on_snapshot(self, snapshot_id: OffsetAndEpoch, records: Iterator[bytes]) -> None:
-        self.snapshots.append(snapshot_id)
-        self.records = list(records)
-        self.changed.set()
-
-    def on_leader(self, leader: LeaderAndEpoch) -> None:
-        self.leaders.append(leader)
-        self.changed.set()
-
-    async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                self.changed.clear()
-                await self.changed.wait()
-
-
-def play(scene: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scene)
-
-
-def alone(tmp_path: Path, world: World, **options: Any) -> tuple[RaftDriver, Log]:
-    listener = Log()
-    driver = RaftDriver(
-        world,
-        options.pop("timers", None) or Timers(world.clock),
-        f"{tmp_path}/{METADATA_TOPIC}-0",
-        local=options.pop("local", voter(1)),
-        cluster_id=CLUSTER,
-        listener=listener,
-        initial_voters=VoterSet.of(voter(1)),
-        **options,
-    )
-    return driver, listener
-
-
-async def lead(driver: RaftDriver, listener: Log) -> int:
-    await driver.start()
-    await listener.until(lambda: listener.leaders and listener.leaders[-1].leader_id == 1)
-    return listener.leaders[-1].epoch
 
 
 def test_one_voter_elects_itself_and_commits(tmp_path: Path) -> None:
@@ -287,152 +211,6 @@ def test_an_observer_can_fetch_the_log(tmp_path: Path) -> None:
         assert [replica.key.id for replica in description.voters] == [1]
         assert [replica.key.id for replica in description.observers] == [7]
         await driver.stop()
-
-    play(scene())
-
-
-# Three voters ----------
-
-
-class Wires:
-    """Carries requests between drivers as bytes of the newest version."""
-
-    def __init__(self) -> None:
-        self.drivers: dict[int, RaftDriver] = {}
-        self.silent: set[int] = set()
-
-    def of(self, source: int) -> Peer:
-        return Peer(self, source)
-
-
-class Peer:
-    def __init__(self, wires: Wires, source: int) -> None:
-        self.wires = wires
-        self.source = source
-        self.ports: dict[int, int] = {}
-
-    def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
-        self.ports[node_id] = endpoints[0].port
-
-    async def send(self, node_id: int, request: Message) -> Message:
-        target = self.ports[node_id] - 9090
-        if target in self.wires.silent or self.source in self.wires.silent or target not in self.wires.drivers:
-            raise PeerGone("silent")
-        assert request.api_key is not None
-        version = max(request.versions)
-        if isinstance(request, ApiVersionsRequest):
-            feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-            return ApiVersionsResponse(supported_features=[feature])
-        arrived = decode(request_of(request.api_key), version, encode(request, version))
-        answer = await self.wires.drivers[target].handle(arrived)
-        await asyncio.sleep(0)
-        if target in self.wires.silent:
-            raise PeerGone("silent")
-        return decode(response_of(request.api_key), version, encode(answer, version))
-
-
-class Cluster:
-    def __init__(self, tmp_path: Path, count: int = 3) -> None:
-        self.tmp_path = tmp_path
-        self.world = real_world()
-        self.timers = Timers(self.world.clock)
-        self.wires = Wires()
-        self.voters = VoterSet.of(*(voter(number) for number in range(1, count + 1)))
-        self.logs: dict[int, Log] = {}
-
-    async def start(self, number: int, *, is_first: bool = True, settings: RaftSettings = QUICK) -> RaftDriver:
-        self.logs[number] = Log()
-        driver = RaftDriver(
-            self.world,
-            self.timers,
-            f"{self.tmp_path}/{number}/{METADATA_TOPIC}-0",
-            local=voter(number),
-            cluster_id=CLUSTER,
-            settings=settings,
-            listener=self.logs[number],
-            peers=self.wires.of(number),
-            initial_voters=self.voters if is_first else None,
-            bootstrap_servers=[voter(1).endpoints[0], voter(2).endpoints[0]],
-        )
-        await driver.start()
-        self.wires.drivers[number] = driver
-        return driver
-
-    async def leader(self) -> RaftDriver:
-        async with asyncio.timeout(10):
-            while True:
-                for number, driver in self.wires.drivers.items():
-                    is_reachable = number not in self.wires.silent
-                    if is_reachable and driver.is_leader and self.logs[number].leaders[-1:] == [driver.leader]:
-                        return driver
-                await self.timers.sleep(5)
-
-    async def stop(self) -> None:
-        for driver in self.wires.drivers.values():
-            await driver.stop()
-
-
-def test_three_voters_elect_replicate_and_fail_over(tmp_path: Path) -> None:
-    async def scene() -> None:
-        cluster = Cluster(tmp_path)
-        for number in (1, 2, 3):
-            await cluster.start(number)
-        leader = await cluster.leader()
-        await leader.wait_committed(leader.propose([b"a"], epoch=leader.leader.epoch))
-        first = leader.leader
-        cluster.wires.silent.add(first.leader_id)
-        successor = await cluster.leader()
-        assert successor.leader.epoch > first.epoch
-        await successor.wait_committed(successor.propose([b"b"], epoch=successor.leader.epoch))
-        cluster.wires.silent.clear()
-        for log in cluster.logs.values():
-            await log.until(lambda log=log: log.records == [b"a", b"b"])
-        await cluster.stop()
-
-    play(scene())
-
-
-def test_an_isolated_leader_commits_nothing_and_what_it_wrote_is_cut(tmp_path: Path) -> None:
-    async def scene() -> None:
-        cluster = Cluster(tmp_path)
-        for number in (1, 2, 3):
-            await cluster.start(number)
-        old = await cluster.leader()
-        cluster.wires.silent.add(old.leader.leader_id)
-        offset = old.propose([b"lost"], epoch=old.leader.epoch)
-        with pytest.raises(NotLeader):
-            await old.wait_committed(offset)
-        new = await cluster.leader()
-        await new.wait_committed(new.propose([b"kept"], epoch=new.leader.epoch))
-        cluster.wires.silent.clear()
-        for log in cluster.logs.values():
-            await log.until(lambda log=log: log.records == [b"kept"])
-        await cluster.stop()
-
-    play(scene())
-
-
-def test_a_late_observer_downloads_the_snapshot_and_becomes_a_voter(tmp_path: Path) -> None:
-    async def scene() -> None:
-        cluster = Cluster(tmp_path, count=2)
-        for number in (1, 2):
-            await cluster.start(number)
-        leader = await cluster.leader()
-        epoch = leader.leader.epoch
-        offset = leader.propose([b"a"] * 10, epoch=epoch)
-        await leader.wait_committed(offset)
-        await leader.create_snapshot(offset + 1, epoch, 1, (b"s" * 1000 for _ in range(3000)))
-        await leader.wait_committed(leader.propose([b"after"], epoch=epoch))
-        await cluster.start(3, is_first=False, settings=RaftSettings(fetch_timeout_ms=100, auto_join_enable=True))
-        log = cluster.logs[3]
-        await log.until(lambda: log.records[-1:] == [b"after"])
-        assert log.snapshots == [OffsetAndEpoch(offset + 1, epoch)]
-        assert len(log.records) == 3001
-        async with asyncio.timeout(10):
-            while not leader.voters.is_voter(voter(3).key):
-                await cluster.timers.sleep(5)
-        await leader.wait_committed(leader.propose([b"three"], epoch=epoch))
-        await cluster.stop()
 
     play(scene())
 
