@@ -11,8 +11,9 @@ from typing import Final
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.storage.log import PartitionLog
-from barnabas.wire.batch import HEADER_BYTES, BatchHeader, crc_matches, iterate, read_header
-from barnabas.world.disk import CHUNK_BYTES_MAX, FileClosed, FileSlice
+from barnabas.storage.slices import load
+from barnabas.wire.batch import BatchHeader, crc_matches, iterate
+from barnabas.world.disk import FileClosed
 
 SLICE_BYTES: Final = 64 * 1024
 READS_REPEATED_MAX: Final = 100  # how often a segment may be replaced under us before something must be wrong
@@ -44,24 +45,3 @@ async def slices(log: PartitionLog) -> AsyncIterator[tuple[bytes, Batches]]:
                 raise CorruptBatch(f"{log.partition}: the batch at offset {header.base_offset} fails its checksum")
         yield data, [batch for batch in batches if batch[1].last_offset >= offset]
         offset, repeated = batches[-1][1].next_offset, 0
-
-
-async def load(piece: FileSlice) -> bytes:
-    """The bytes of a slice and, if its first batch reaches beyond it, the rest of that batch."""
-    data = bytearray()
-    await _read_into(data, piece, piece.size_bytes)
-    if len(data) >= HEADER_BYTES:
-        await _read_into(data, piece, read_header(data).size_bytes)
-    return bytes(data)
-
-
-async def _read_into(data: bytearray, piece: FileSlice, size_bytes: int) -> None:
-    while len(data) < size_bytes:
-        position, left = piece.position + len(data), min(size_bytes - len(data), CHUNK_BYTES_MAX)
-        view = piece.file.view(position, left)
-        if view is None:
-            view = await piece.file.load(position, left)
-        if not view:
-            return
-        data += view
-        piece.file.release(view)

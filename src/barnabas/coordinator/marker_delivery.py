@@ -95,7 +95,7 @@ class MarkerDelivery:
             results = await self._sender.send(marker, left)
             for partition, error in sorted(results.items()):
                 if error in FENCED:
-                    log.error("markers are given up", transactional_id=markers.transactional_id, partition=partition)
+                    log.info("markers are given up", transactional_id=markers.transactional_id, partition=partition)
                     return
             left = [partition for partition in left if results.get(partition) not in SETTLED]
             if not left:

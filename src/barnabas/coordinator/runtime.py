@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from barnabas.coordinator.effects import Shard
+from barnabas.coordinator.load_times import LoadTimes
 from barnabas.coordinator.shard_runner import ShardRunner
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -42,6 +43,7 @@ class CoordinatorRuntime:
     ) -> None:
         """``perform(index, message)`` does what the shards decide to send, when that decision is committed."""
         self.topic = topic
+        self.load_times = LoadTimes(world.clock.monotonic_ns)
         self._clock = world.clock
         self._timers = timers
         self._make_shard = make_shard
@@ -62,6 +64,11 @@ class CoordinatorRuntime:
     @property
     def loading(self) -> list[int]:
         return sorted(index for index, runner in self._runners.items() if runner.is_loading)
+
+    @property
+    def failed(self) -> list[int]:
+        """Those whose logs cannot be read here."""
+        return sorted(index for index, runner in self._runners.items() if runner.has_failed)
 
     async def ask(self, partition_index: int, request: Any) -> Any:
         """The answer of the shard, once all that it rests on is committed; ApiError if there is none to be had."""
@@ -118,6 +125,7 @@ class CoordinatorRuntime:
                 timers=self._timers,
                 clock=self._clock,
                 now_ms=self.now_ms,
+                load_times=self.load_times,
                 make_shard=lambda: self._make_shard(index),
                 perform=lambda message: self._perform(index, message),
             )

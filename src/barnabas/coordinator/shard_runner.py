@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final, NamedTuple
 
 from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch, Record, Shard
+from barnabas.coordinator.load_times import LoadTimes
 from barnabas.coordinator.log_slices import Batches, slices
 from barnabas.coordinator.shard_timers import ShardTimers
 from barnabas.model import errors
@@ -71,11 +72,13 @@ class ShardRunner:
         timers: Timers,
         clock: Clock,
         now_ms: Callable[[], int],
+        load_times: LoadTimes,
         make_shard: Callable[[], Shard],
         perform: Callable[[Any], None],
     ) -> None:
         self._partition = partition
         self._now_ms = now_ms
+        self._load_times = load_times
         self._make_shard = make_shard
         self._perform = perform
         self._timers = ShardTimers(timers, clock, self._on_timer)
@@ -92,6 +95,10 @@ class ShardRunner:
     @property
     def is_loading(self) -> bool:
         return self._state is State.LOADING
+
+    @property
+    def has_failed(self) -> bool:
+        return self._state is State.FAILED
 
     # --- being asked ----------------------------------------------------------------------------------------------
 
@@ -265,10 +272,10 @@ class ShardRunner:
         self._state = State.LOADING
         self._shard = self._make_shard()
         self._last_offset = self._partition.log.end_offset - 1
-        name = f"load:{self._partition.id}"
-        self.loading_task = asyncio.get_running_loop().create_task(self._load(self._shard), name=name)
+        name, loading = f"load:{self._partition.id}", self._load(self._shard, self._load_times.start())
+        self.loading_task = asyncio.get_running_loop().create_task(loading, name=name)
 
-    async def _load(self, shard: Shard) -> None:
+    async def _load(self, shard: Shard, is_loaded: Callable[[], None]) -> None:
         try:
             async for data, batches in slices(self._partition.log):
                 if self._shard is not shard or self._state is not State.LOADING:
@@ -277,6 +284,8 @@ class ShardRunner:
                 await asyncio.sleep(0)
         except (Malformed, ApiError, DiskFailure, FileClosed) as error:
             log.error("coordinator cannot be loaded", partition=self._partition.id, reason=error)
+            if isinstance(error, DiskFailure):
+                self._partition.log.reader.failed(error)
             if self._shard is shard and self._state is State.LOADING:
                 self._state = State.FAILED
             return
@@ -285,6 +294,7 @@ class ShardRunner:
                 self.loading_task = None
         if self._shard is shard and self._state is State.LOADING:
             self._state = State.ACTIVE
+            is_loaded()
             self._last_offset = self._partition.log.end_offset - 1
             now_ms = self._now_ms()
             self._step(lambda: shard.loaded(now_ms), now_ms, NO_REQUEST)

@@ -212,7 +212,8 @@ class Partition:
         """What a producer is told whose batch was not acknowledged in time.
 
         Where no follower has asked for anything all the while, this broker may be cut off and another may lead. A
-        producer that were told of nothing but the time would come back here and not ask who does.
+        producer that were told of nothing but the time would come back here and not ask who does. One that is told
+        might ask this broker, which knows nothing newer, so it is hung up on as well: that makes it look elsewhere.
         """
         if self.in_sync is not None and self.in_sync.followers:
             since_ms = self._clock.monotonic_ms() - max(waited_ms, SILENCE_MS_MIN)

@@ -325,6 +325,11 @@ class Replicas:
         except DiskFailure as failure:
             log.error("partition could not be removed", partition=partition.id, reason=failure)
 
+    def is_offline(self, key: TopicPartition) -> bool:
+        """Whether this broker has a replica of the partition, on a disk that has failed."""
+        known = self.image.topics.by_name.get(key.topic)
+        return known is not None and (known.id, key.partition) in self._offline
+
     def directory_failed(self, directory: str) -> None:
         """A disk is gone: its partitions are no longer here; the rest lives on."""
         for key, partition in list(self.by_name.items()):

@@ -109,6 +109,14 @@ REPLICATION_SETTINGS: Final = SettingTable(
             minimum=0,
             update=Update.PER_BROKER,
         ),
+        setting(
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            Kind.LONG,
+            2**63 - 1,
+            "Bytes a second that are copied to move replicas from one directory of a broker to another.",
+            minimum=0,
+            update=Update.PER_BROKER,
+        ),
     )
 )
 
@@ -127,6 +135,7 @@ class ReplicationSettings(NamedTuple):
     rebalance_interval_ms: int = 300_000
     leader_bytes_per_second: int = 2**63 - 1
     follower_bytes_per_second: int = 2**63 - 1
+    move_bytes_per_second: int = 2**63 - 1
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReplicationSettings:
@@ -151,4 +160,5 @@ class ReplicationSettings(NamedTuple):
             rebalance_interval_ms=value("leader.imbalance.check.interval.seconds") * 1000,
             leader_bytes_per_second=value("leader.replication.throttled.rate"),
             follower_bytes_per_second=value("follower.replication.throttled.rate"),
+            move_bytes_per_second=value("replica.alter.log.dirs.io.max.bytes.per.second"),
         )

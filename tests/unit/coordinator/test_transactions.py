@@ -1,121 +1,25 @@
-"""The transaction coordinator's machine, played step by step in virtual time."""
+"""The transaction coordinator's machine, played step by step in virtual time: begin, end, time-outs, restarts."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from transaction_desk import ID, MINUTE_MS, A, B, Desk, S, after
 
-from barnabas.coordinator.effects import Effects, ProducerIdEpoch
+from barnabas.coordinator.effects import ProducerIdEpoch
 from barnabas.coordinator.transaction_requests import (
-    AddPartitions,
     Describe,
     EndTransaction,
     InitProducer,
     ListAll,
     MarkersWritten,
-    NeedsProducerId,
     Outcome,
-    VerifyPartitions,
     WriteMarkers,
 )
 from barnabas.coordinator.transaction_state import TRANSITIONS, Transaction, TransactionState
-from barnabas.coordinator.transactions import EXPIRED_PER_STEP_MAX, EXPIRY, TransactionRules, TransactionShard
+from barnabas.coordinator.transactions import EXPIRED_PER_STEP_MAX, EXPIRY, TransactionRules
 from barnabas.model import errors
-from barnabas.model.ids import TopicPartition
-
-S = TransactionState
-ID = "orders"
-A = TopicPartition("a", 0)
-B = TopicPartition("b", 1)
-MINUTE_MS = 60_000
-
-
-class Desk:
-    """A shard with its log, its clock and what it has sent: as the runtime, without waiting."""
-
-    def __init__(self, rules: TransactionRules | None = None) -> None:
-        self.rules = rules or TransactionRules()
-        self.log: list[tuple[bytes, bytes | None]] = []
-        self.now_ms = 1_000_000
-        self.fresh = 100
-        self.sent: list[WriteMarkers] = []
-        self.restart()
-
-    def restart(self) -> None:
-        self.shard = TransactionShard(lambda: self.rules)
-        self.timers: dict[Hashable, int] = {}
-        for key, value in self.log:
-            self.shard.replay(key, value, offset=0, producer=None, timestamp_ms=0)
-        self.perform(self.shard.loaded(self.now_ms))
-
-    def perform(self, effects: Effects) -> Any:
-        for key, value in effects.records:
-            self.log.append((key, value))
-            self.shard.replay(key, value, offset=len(self.log), producer=None, timestamp_ms=self.now_ms)
-        for timer in effects.timers:
-            if timer.deadline_ms is None:
-                self.timers.pop(timer.key, None)
-            else:
-                self.timers[timer.key] = timer.deadline_ms
-        self.sent += effects.sends
-        return effects.answers[0].response if effects.answers else None
-
-    def ask(self, request: Any) -> Any:
-        answer = self.perform(self.shard.handle(1, request, self.now_ms))
-        if isinstance(answer, NeedsProducerId):
-            self.fresh += 1
-            answer = self.ask(replace(request, fresh_producer_id=self.fresh))
-        return answer
-
-    def advance(self, milliseconds: int) -> None:
-        end_ms = self.now_ms + milliseconds
-        while self.timers and min(self.timers.values()) <= end_ms:
-            key = min(self.timers, key=lambda each: (self.timers[each], str(each)))
-            self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self.perform(self.shard.on_timer(key, self.now_ms))
-        self.now_ms = end_ms
-
-    # --- in the words of a producer -------------------------------------------------------------------------------
-
-    def init(self, expected: ProducerIdEpoch | None = None, timeout_ms: int = MINUTE_MS) -> Outcome:
-        return self.ask(InitProducer(transactional_id=ID, timeout_ms=timeout_ms, expected=expected))
-
-    def begin(self) -> ProducerIdEpoch:
-        outcome = self.init()
-        assert outcome.error is errors.NONE
-        return ProducerIdEpoch(outcome.producer_id, outcome.producer_epoch)
-
-    def add(self, producer: ProducerIdEpoch, *partitions: TopicPartition, version: int = 2) -> errors.WireError:
-        request = AddPartitions(
-            transactional_id=ID, producer=producer, partitions=frozenset(partitions), version=version
-        )
-        return self.ask(request).error
-
-    def verify(self, producer: ProducerIdEpoch, partition: TopicPartition) -> errors.WireError:
-        request = VerifyPartitions(transactional_id=ID, producer=producer, partitions=frozenset({partition}))
-        return self.ask(request)[partition]
-
-    def end(self, producer: ProducerIdEpoch, *, is_commit: bool = True, version: int = 2) -> Outcome:
-        return self.ask(EndTransaction(transactional_id=ID, producer=producer, is_commit=is_commit, version=version))
-
-    def deliver(self) -> WriteMarkers:
-        markers = self.sent.pop(0)
-        self.ask(MarkersWritten(transactional_id=markers.transactional_id, producer=markers.producer))
-        return markers
-
-    @property
-    def transaction(self) -> Transaction:
-        found = self.shard.get(ID)
-        assert found is not None
-        return found
-
-
-def after(producer: ProducerIdEpoch, epochs: int = 1) -> ProducerIdEpoch:
-    return ProducerIdEpoch(producer.producer_id, producer.producer_epoch + epochs)
-
 
 # --- one transaction ----------------------------------------------------------------------------------------------
 
@@ -286,103 +190,6 @@ def test_markers_reported_twice_complete_once() -> None:
     desk.end(after(producer))
     desk.ask(MarkersWritten(transactional_id=ID, producer=markers.producer))
     assert desk.transaction.state is S.PREPARE_COMMIT
-
-
-# --- fencing ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_new_producer_fences_the_old_one_and_aborts_what_it_left_open() -> None:
-    desk = Desk()
-    zombie = desk.begin()
-    desk.add(zombie, A)
-    assert desk.init().error is errors.CONCURRENT_TRANSACTIONS
-    assert desk.transaction.state is S.PREPARE_ABORT
-    assert desk.init().error is errors.CONCURRENT_TRANSACTIONS
-    markers = desk.deliver()
-    assert (markers.is_commit, markers.producer) == (False, after(zombie))
-    heir = desk.begin()
-    assert heir == after(zombie, 2)
-    assert desk.add(zombie, A) is errors.PRODUCER_FENCED
-    assert desk.end(zombie).error is errors.PRODUCER_FENCED
-    assert desk.init(expected=zombie).error is errors.PRODUCER_FENCED
-
-
-def test_a_zombie_that_wants_a_new_epoch_does_not_abort_its_heirs_transaction() -> None:
-    desk = Desk()
-    zombie = desk.begin()
-    heir = desk.begin()
-    desk.add(heir, A)
-    assert desk.init(expected=zombie).error is errors.PRODUCER_FENCED
-    assert desk.transaction.state is S.ONGOING
-    assert desk.init(expected=heir).error is errors.CONCURRENT_TRANSACTIONS
-    desk.deliver()
-    assert desk.init(expected=heir) == Outcome(errors.NONE, *after(heir)), "the question again, once it is aborted"
-
-
-def test_a_cluster_of_version_1_fences_with_an_epoch_of_its_own() -> None:
-    desk = Desk(TransactionRules(feature_level=1))
-    zombie = desk.begin()
-    desk.add(zombie, A, version=0)
-    desk.init()
-    markers = desk.deliver()
-    assert (markers.producer, markers.version) == (after(zombie), 0)
-    assert desk.begin() == after(zombie, 2)
-
-
-def test_a_producer_may_raise_its_own_epoch_and_repeat_the_question() -> None:
-    desk = Desk()
-    producer = desk.begin()
-    assert desk.init(expected=producer) == Outcome(errors.NONE, *after(producer))
-    assert desk.init(expected=producer) == Outcome(errors.NONE, *after(producer))
-    assert desk.init(expected=after(producer, -1)).error is errors.PRODUCER_FENCED
-    assert desk.init(expected=ProducerIdEpoch(7, 0)).error is errors.PRODUCER_FENCED
-
-
-def test_a_repeated_question_is_not_recognised_by_the_next_coordinator() -> None:
-    desk = Desk()
-    producer = desk.begin()
-    desk.init(expected=producer)
-    desk.restart()
-    assert desk.init(expected=producer).error is errors.PRODUCER_FENCED
-
-
-# --- epochs run out ---------------------------------------------------------------------------------------------------
-
-
-def exhausted(desk: Desk, epoch: int = 32766) -> ProducerIdEpoch:
-    producer = desk.begin()
-    desk.perform(desk.shard._write(Effects(), replace(desk.transaction, producer_epoch=epoch), desk.now_ms))
-    return ProducerIdEpoch(producer.producer_id, epoch)
-
-
-def test_an_end_with_the_last_epoch_moves_the_producer_to_another_id() -> None:
-    desk = Desk()
-    producer = exhausted(desk)
-    desk.add(producer, A)
-    outcome = desk.end(producer)
-    assert outcome == Outcome(errors.NONE, 102, 0)
-    assert desk.deliver().producer == ProducerIdEpoch(producer.producer_id, 32767)
-    assert (desk.transaction.producer_id, desk.transaction.producer_epoch) == (102, 0)
-    assert desk.end(producer) == outcome, "the same end again gets the same answer"
-    assert desk.add(ProducerIdEpoch(102, 0), A) is errors.NONE
-    assert desk.end(producer).error is errors.PRODUCER_FENCED
-
-
-def test_initialising_with_the_last_epoch_gives_another_id() -> None:
-    desk = Desk()
-    producer = exhausted(desk)
-    assert desk.init(expected=producer) == Outcome(errors.NONE, 102, 0)
-    assert desk.init(expected=producer) == Outcome(errors.NONE, 102, 0)
-    assert desk.init() == Outcome(errors.NONE, 102, 1)
-
-
-def test_there_is_always_an_epoch_left_to_fence_with() -> None:
-    desk = Desk()
-    zombie = exhausted(desk)
-    desk.add(zombie, A)
-    assert desk.init().error is errors.CONCURRENT_TRANSACTIONS
-    assert desk.deliver().producer == ProducerIdEpoch(zombie.producer_id, 32767)
-    assert desk.init() == Outcome(errors.NONE, 102, 0)
 
 
 # --- time ---------------------------------------------------------------------------------------------------------

@@ -36,10 +36,11 @@ def test_every_setting_has_its_value() -> None:
         "leader.imbalance.check.interval.seconds": "6",
         "leader.replication.throttled.rate": "7",
         "follower.replication.throttled.rate": "8",
+        "replica.alter.log.dirs.io.max.bytes.per.second": "9",
     }
     assert set(changed) == {setting.name for setting in REPLICATION_SETTINGS}
     assert BrokerSettings.of(changed).replication == ReplicationSettings(
-        9000, 17, 100, 2, 18, 3, 4, 5, True, False, 6000, 7, 8
+        9000, 17, 100, 2, 18, 3, 4, 5, True, False, 6000, 7, 8, 9
     )
 
 

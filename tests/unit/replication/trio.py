@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Self, cast
 
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.fetch_turns import FetchTurns
 from barnabas.broker.handlers import delete_records, fetch, list_offsets
 from barnabas.broker.request import Deferred, Request
 from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
@@ -145,6 +146,7 @@ class Broker:
             replicas=self.replicas,
             image=self.replicas.image,
             fetch_sessions=self.fetch_sessions,
+            fetch_turns=FetchTurns(),
             settings=self.trio.settings,
             world=self.world,
             observed=SimpleNamespace(strays=Traffic()),

@@ -1,0 +1,233 @@
+"""Replicas that move from one directory of this broker to another while they are used.
+
+A task for each copies the log as it is, piece by piece and not faster than it may, and lets the copy take over once it
+has everything; where a crash may fall is ``storage.future_logs``'s business. The handler of AlterReplicaLogDirs asks
+for moves, and after a start the node lets those go on that were under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, BarnabasError, CorruptBatch
+from barnabas.model.ids import TopicPartition
+from barnabas.observe.log import logger
+from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
+from barnabas.replication.throttle import Throttle
+from barnabas.storage.directory import DELETE_TOPIC_LENGTH_MAX
+from barnabas.storage.future_logs import FutureLog
+from barnabas.storage.index import CorruptIndex
+from barnabas.storage.log import PartitionLog, UnexpectedOffset
+from barnabas.storage.slices import load
+from barnabas.storage.store import LogStore
+from barnabas.world.clock import Clock
+from barnabas.world.disk import DiskFailure, DiskFull, FileClosed, FileSlice
+from barnabas.world.timers import Timers
+
+log = logger("moves")
+
+PIECE_BYTES: Final = 256 * 1024
+REST_PIECES_MAX: Final = 8  # of what is copied in one go, right before a copy takes over
+COPIES_MAX: Final = 4  # at once
+THROTTLE_MS: Final = 50  # between two looks at whether more may flow
+RETRY_MS: Final = 1000  # while the disk is full
+
+
+class Uncopyable(BarnabasError):
+    """A log that has no batch where one must be."""
+
+
+class LogMoves:
+    def __init__(
+        self,
+        replicas: Replicas,
+        store: LogStore,
+        *,
+        clock: Clock,
+        timers: Timers,
+        bytes_per_second: Callable[[], int],
+    ) -> None:
+        self._replicas = replicas
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._bytes_per_second = bytes_per_second
+        self._throttle = Throttle()
+        self._gate = asyncio.Semaphore(COPIES_MAX)
+        # Held while a copy takes over and while a move is begun or given up: each finds the other done or not begun.
+        self._lock = asyncio.Lock()
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self.on_moved: Callable[[Partition], None] = lambda partition: None
+
+    def resume(self, on_moved: Callable[[Partition], None]) -> None:
+        """Go on with the moves that were under way when the broker stopped, and tell of all that end."""
+        self.on_moved = on_moved
+        for future in self._store.futures.all():
+            hosted = self._replicas.by_name.get((future.log.partition.topic, future.log.partition.partition))
+            if hosted is not None:
+                self._begin(hosted, future)
+
+    async def stop(self) -> None:
+        """Copy no further; what is copied is there for the next start."""
+        async with self._lock:
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what is asked for ----------------------------------------------------------------------------------------
+
+    async def move(self, key: TopicPartition, directory: str) -> None:
+        """Begin to move a replica; to where it is means to give up a move. ApiError if there is no such place."""
+        if len(key.topic) > DELETE_TOPIC_LENGTH_MAX:
+            raise ApiError(errors.INVALID_TOPIC_EXCEPTION, "the topic's name is too long for a directory of a copy")
+        home = self._store.home_at(directory)
+        if directory in self._store.offline:
+            raise ApiError(errors.KAFKA_STORAGE_ERROR, f"{directory} is offline")
+        if home is None:
+            raise ApiError(errors.LOG_DIR_NOT_FOUND, f"{directory} is not one of log.dirs")
+        async with self._lock:
+            hosted = self._replicas.by_name.get((key.topic, key.partition))
+            if hosted is None:
+                if self._replicas.is_offline(key):
+                    raise ApiError(errors.KAFKA_STORAGE_ERROR, f"{key} is offline")
+                self._store.prefer(key, directory)
+                raise ApiError(errors.REPLICA_NOT_AVAILABLE, f"{key} will be made in {directory}, should it come here")
+            future = self._store.futures.get(key)
+            if future is not None and future.home is not home:
+                self._store.futures.discard(key)
+                future = None
+            if future is None and self._store.home_of(hosted.log) is not home:
+                if self._store.offline:
+                    raise ApiError(errors.KAFKA_STORAGE_ERROR, "a directory is offline; the log may have a copy there")
+                try:
+                    future = await self._store.futures.create(hosted.log, home)
+                except DiskFailure as error:
+                    if not isinstance(error, DiskFull):
+                        self._store.take_offline(home.path, error)
+                    raise ApiError(errors.KAFKA_STORAGE_ERROR, str(error)) from error
+                if hosted.is_gone:
+                    self._store.futures.discard(key)
+                    raise ApiError(errors.REPLICA_NOT_AVAILABLE)
+                self._begin(hosted, future)
+
+    def _begin(self, hosted: Partition, future: FutureLog) -> None:
+        older = self._tasks.get(hosted.id)
+        task = asyncio.get_running_loop().create_task(self._run(hosted, future, older), name=f"move:{hosted.id}")
+        self._tasks[hosted.id] = task
+
+        def done(ended: asyncio.Task[None]) -> None:
+            if self._tasks.get(hosted.id) is ended:
+                del self._tasks[hosted.id]
+            if not ended.cancelled() and (error := ended.exception()) is not None:
+                log.error("replica cannot be moved", partition=hosted.id, reason=repr(error))
+
+        task.add_done_callback(done)
+
+    # --- copying --------------------------------------------------------------------------------------------------
+
+    async def _run(self, hosted: Partition, future: FutureLog, older: asyncio.Task[None] | None) -> None:
+        if older is not None:
+            await asyncio.gather(older, return_exceptions=True)  # it ends by itself, since its copy is gone
+        async with self._gate:
+            while self._is_wanted(hosted, future):
+                try:
+                    if future.log.end_offset < hosted.log.end_offset:
+                        await self._copy_piece(hosted, future)
+                    elif await self._take_over(hosted, future):
+                        return
+                    await asyncio.sleep(0)
+                except DiskFull:
+                    await self._timers.sleep(RETRY_MS)
+                except (CorruptBatch, CorruptIndex, Uncopyable, UnexpectedOffset) as error:
+                    log.error("replica cannot be moved", partition=hosted.id, reason=error)
+                    self._store.futures.discard(hosted.id)
+
+    def _is_wanted(self, hosted: Partition, future: FutureLog) -> bool:
+        is_known = self._store.futures.get(hosted.id) is future and self._store.get(hosted.id) is hosted.log
+        return is_known and not (hosted.is_gone or hosted.log.is_over or future.log.is_over)
+
+    async def _copy_piece(self, hosted: Partition, future: FutureLog) -> None:
+        while self._throttle.is_exceeded(self._bytes_per_second(), self._clock.monotonic_ms()):
+            await self._timers.sleep(THROTTLE_MS)
+        current, made = hosted.log, future.log
+        if not self._is_wanted(hosted, future):
+            return
+        if made.settings is not current.settings:
+            made.settings = current.settings
+        if made.end_offset < current.log_start_offset:
+            made.truncate_fully(current.log_start_offset)
+        place = made.end_offset, current.cut_count
+        found = _rest(current, made)
+        if found is None:
+            return
+        try:
+            data = await load(found)
+        except FileClosed:
+            return  # retention or compaction has taken the segment away: it is looked up again
+        except DiskFailure as error:
+            current.reader.failed(error)
+            raise
+        if self._is_wanted(hosted, future) and place == (made.end_offset, current.cut_count):
+            self._append(made, data)
+            self._throttle.record(len(data))
+
+    def _append(self, made: PartitionLog, data: bytes) -> None:
+        end_offset, now_ms = made.end_offset, self._clock.wall_ms()
+        try:
+            made.append_as_follower(data, leader_epoch_max=None, now_ms=now_ms)
+        except UnexpectedOffset as error:
+            if made.end_offset > made.segments.first.base_offset or not error.first_offset < end_offset:
+                raise
+            # The log starts in the middle of a batch: the whole batch is copied.
+            made.truncate_fully(error.first_offset)
+            made.append_as_follower(data, leader_epoch_max=None, now_ms=now_ms)
+        if made.end_offset == end_offset:
+            raise Uncopyable(f"there is no whole batch at offset {end_offset}")
+
+    # --- taking over ----------------------------------------------------------------------------------------------
+
+    async def _take_over(self, hosted: Partition, future: FutureLog) -> bool:
+        # All but the last of it gets to the device while everything goes on.
+        await future.log.flush()
+        await self._store.checkpoints.write(future.home)
+        async with self._lock:
+            if not self._is_wanted(hosted, future):
+                return False
+            return await self._store.futures.take_over(
+                hosted.id,
+                copy_rest=partial(self._copy_rest, hosted, future),
+                on_switch=partial(self._switch, hosted),
+            )
+
+    def _copy_rest(self, hosted: Partition, future: FutureLog) -> bool:
+        current, made = hosted.log, future.log
+        for _ in range(REST_PIECES_MAX):
+            if made.end_offset == current.end_offset:
+                return True
+            if made.end_offset < current.log_start_offset or (found := _rest(current, made)) is None:
+                return False
+            self._append(made, found.file.read(found.position, found.size_bytes))
+        return made.end_offset == current.end_offset
+
+    def _switch(self, hosted: Partition, made: PartitionLog) -> None:
+        hosted.log = made
+        log.info("replica has moved", partition=hosted.id, directory=made.directory)
+        self.on_moved(hosted)
+
+
+def _rest(current: PartitionLog, made: PartitionLog) -> FileSlice | None:
+    """Where the next bytes lie that a copy lacks; None if it lacks none."""
+    if made.end_offset >= current.end_offset:
+        return None
+    found = current.read(
+        made.end_offset, size_bytes_max=PIECE_BYTES, end_offset_max=current.end_offset, at_least_one=True
+    )
+    if found.records is None:
+        raise Uncopyable(f"there is no batch at or above offset {made.end_offset}")
+    return found.records
