@@ -46,12 +46,13 @@ class Guards:
     def __init__(self, producer_id: int, logs: Iterable[PartitionLog], manner: Manner) -> None:
         self._producer_id = producer_id
         self._has_telling_epoch = manner is Manner.ADD
-        self._counts = [(log, log.producers.ended_count(producer_id)) for log in logs]
+        # A log that moves to another directory hands its producers on.
+        self._counts = [(log.producers, log.producers.ended_count(producer_id)) for log in logs]
 
     def hold(self, log: PartitionLog) -> bool:
         """Whether this log was asked about, and its answer still holds as far as the log itself cannot tell."""
         for each, count in self._counts:
-            if each is log:
+            if each is log.producers:
                 return self._has_telling_epoch or log.producers.ended_count(self._producer_id) == count
         return False
 

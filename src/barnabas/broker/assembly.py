@@ -6,7 +6,7 @@ that handlers use. The node starts and stops what is built here, in the order th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from barnabas.broker.authorizer import Authorizer
@@ -14,6 +14,7 @@ from barnabas.broker.controller_apis import ControllerApis
 from barnabas.broker.controller_link import ControllerLink
 from barnabas.broker.controller_requests import allocate_producer_ids, facts
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.fetch_turns import FetchTurns
 from barnabas.broker.groups import Groups
 from barnabas.broker.joining import METADATA_DIRECTORY, Membership
 from barnabas.broker.life_watch import LifeWatch
@@ -36,6 +37,7 @@ from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
 from barnabas.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from barnabas.replication.log_moves import LogMoves
 from barnabas.replication.replicas import Replicas
 from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.store import LogStore
@@ -54,6 +56,7 @@ class Ground:
     observed: Observed
     membership: Membership
     broker_epoch: Callable[[], int]
+    try_listeners: Callable[[BrokerSettings], Awaitable[None]]
     on_raft_failure: Callable[[Exception], None]
 
     @property
@@ -164,6 +167,13 @@ class Assembly:
             cluster_id=ground.membership.cluster_id,
             store=ground.store,
             cleaner=Cleaner(world, timers, ground.store, settings=lambda: self.services.settings.cleaner),
+            log_moves=LogMoves(
+                replicas,
+                ground.store,
+                clock=world.clock,
+                timers=timers,
+                bytes_per_second=lambda: self.services.settings.replication.move_bytes_per_second,
+            ),
             raft=self.raft,
             controller=self.controller,
             controller_apis=controller_apis,
@@ -175,11 +185,18 @@ class Assembly:
                 chance=world.entropy.below,
             ),
             replicas=replicas,
+            fetch_turns=FetchTurns(),
             fetch_sessions=FetchSessions(
                 world.clock, world.entropy, sessions_max=settings.max_incremental_fetch_session_cache_slots
             ),
             producer_ids=producer_ids,
-            groups=Groups(replicas=replicas, world=world, timers=timers, settings=lambda: self.services.settings),
+            groups=Groups(
+                replicas=replicas,
+                links=self.broker_links,
+                world=world,
+                timers=timers,
+                settings=lambda: self.services.settings,
+            ),
             transactions=make_transaction_coordinator(
                 world=world,
                 timers=timers,
@@ -192,6 +209,7 @@ class Assembly:
             broker_links=self.broker_links,
             life_watch=self.life_watch,
             authorizer=self._make_authorizer(),
+            try_listeners=ground.try_listeners,
             served_versions=announced(ROUTES),
             controller_versions=announced(CONTROLLER_ROUTES),
         )

@@ -88,6 +88,7 @@ CHANGES: Final[dict[int, Callable[[Any], Iterable[str]]]] = {
     ApiKey.UPDATE_FEATURES: lambda message: [row.feature for row in message.feature_updates],
     ApiKey.ELECT_LEADERS: lambda message: [row.topic for row in message.topic_partitions or ()],
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _topics,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda message: [row.name for each in message.dirs for row in each.topics],
     ApiKey.UNREGISTER_BROKER: lambda message: [str(message.broker_id)],
     ApiKey.ADD_RAFT_VOTER: lambda message: [str(message.voter_id)],
     ApiKey.REMOVE_RAFT_VOTER: lambda message: [str(message.voter_id)],

@@ -285,6 +285,7 @@ TABLE: Final[dict[int, Check]] = {
     ApiKey.DELETE_ACLS: _cluster(Operation.ALTER),
     ApiKey.DESCRIBE_CONFIGS: topics.describe_settings,
     ApiKey.ALTER_CONFIGS: topics.alter_settings,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _cluster(Operation.ALTER),
     ApiKey.DESCRIBE_LOG_DIRS: _cluster(Operation.DESCRIBE),
     ApiKey.SASL_AUTHENTICATE: _free,
     ApiKey.CREATE_PARTITIONS: topics.grow,

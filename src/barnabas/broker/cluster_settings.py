@@ -177,8 +177,13 @@ class ClusterSettings:
         return listener_name in self.controller_listener_names
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], listener_names: Sequence[str]) -> ClusterSettings:
-        """From parsed settings by name and the names of all listeners; InvalidSetting if they cannot go together."""
+    def of(
+        cls, values: Mapping[str, Any], listener_names: Sequence[str], *, at_start: Sequence[str]
+    ) -> ClusterSettings:
+        """From parsed settings by name and the names of all listeners; InvalidSetting if they cannot go together.
+
+        ``at_start``: the listeners that the node was started with; others may have come since.
+        """
         own = CLUSTER_SETTINGS.filled(values)
         for_controllers = tuple(name.upper() for name in own["controller.listener.names"])
         roles = own["process.roles"]
@@ -189,7 +194,8 @@ class ClusterSettings:
         raft = RaftSettings.of(values)
         if own["inter.broker.listener.name"] and own["security.inter.broker.protocol"]:
             raise InvalidSetting("inter.broker.listener.name and security.inter.broker.protocol: only one may be set")
-        chosen = own["inter.broker.listener.name"] or own["security.inter.broker.protocol"]
+        first = next((name for name in at_start if name not in for_controllers), None)
+        chosen = own["inter.broker.listener.name"] or own["security.inter.broker.protocol"] or first
         return cls(
             roles=roles,
             controller_listener_names=for_controllers,
@@ -230,6 +236,7 @@ def _inter_broker(chosen: str | None, listener_names: Sequence[str], for_control
         return others[0] if others else None
     if chosen.upper() not in others:
         raise InvalidSetting(
-            f"inter.broker.listener.name: {chosen} is none of the broker's listeners {', '.join(others)}"
+            f"inter.broker.listener.name: {chosen} is none of the broker's listeners {', '.join(others)}, but the one "
+            "by which brokers reach each other"
         )
     return chosen.upper()

@@ -17,6 +17,7 @@ from barnabas.metadata.partition_image import TopicIdPartition
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
 from barnabas.observe.log import logger
+from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.world.timers import Timers
@@ -55,8 +56,15 @@ class DirectoryAssignments:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def moved(self, partition: Partition) -> None:
+        """A replica lies in another directory from now on."""
+        self._look(self._replicas.image, [TopicIdPartition(partition.topic_id, partition.id.partition)])
+
     def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
-        self._wanted |= dict.fromkeys(key for key in changes.changed_partitions if self._actual(image, key) is not None)
+        self._look(image, changes.changed_partitions)
+
+    def _look(self, image: ClusterImage, keys: Iterable[TopicIdPartition]) -> None:
+        self._wanted |= dict.fromkeys(key for key in keys if self._actual(image, key) is not None)
         if self._wanted and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._tell(), name="directories")
 

@@ -214,7 +214,7 @@ def _broken(route: Route, request: Request, error: Exception) -> Malformed:
 
 def _refused(route: Route, request: Request, message: Message, error: ApiError) -> Parts:
     """The API's answer with one error for all of it."""
-    response = refusal(route, message, error)
+    response = refusal(route, message, error, request.version)
     try:
         return request.encode(response)
     except Unencodable as failure:

@@ -45,3 +45,21 @@ def parse_endpoints(texts: Iterable[str]) -> tuple[Endpoint, ...]:
         if names.count(name) > 1:
             raise InvalidSetting(f"the listener {name} is there twice")
     return endpoints
+
+
+def clash(endpoints: Iterable[Endpoint]) -> str | None:
+    """A sentence about the first two that cannot both be listened on."""
+    seen: list[Endpoint] = []
+    for endpoint in endpoints:
+        for other in seen:
+            if endpoint.port and endpoint.port == other.port and _is_overlapping(endpoint, other):
+                return f"{other} and {endpoint} cannot have the same port"
+        seen.append(endpoint)
+    return None
+
+
+def _is_overlapping(one: Endpoint, other: Endpoint) -> bool:
+    if not (one.host and other.host):
+        return True  # every interface, of IPv4 and IPv6
+    is_same_family = (":" in one.host) == (":" in other.host)
+    return is_same_family and (one.host == other.host or one.is_wildcard or other.is_wildcard)

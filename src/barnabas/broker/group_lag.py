@@ -1,26 +1,29 @@
-"""How far groups are behind in the partitions whose logs are here: in records, and in time.
+"""How far groups are behind: in records, and in time.
 
 In records it is where reading ends less what is committed. In time it is the newest record's timestamp less that of the
 first record that the group has not read, as ``barnabas group describe`` has it; beside it stands how long that record
-has been waiting. The time of a record never changes, so it is looked up once, and few times in one asking.
+has been waiting. The time of a record never changes, so it is looked up once, and few times in one asking. What this
+broker has no log of, ``far_lag`` asks others about.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from barnabas.broker.far_lag import Committed, FarLags, Hosted
 from barnabas.coordinator.classic_group import GroupState
 from barnabas.coordinator.group_shard import GroupShard
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import NO_TIMESTAMP
-from barnabas.replication.partition import Partition
 from barnabas.storage.log import PartitionLog
-from barnabas.storage.timestamps import time_of_record
+from barnabas.storage.timestamps import newest_timestamp, time_of_record
+from barnabas.transport.links import Links
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, FileClosed
+from barnabas.world.timers import Timers
 
 ROWS_MAX: Final = 50_000  # partitions of groups that one asking tells of
 LOOK_UPS_MAX: Final = 2_000  # times of records that one asking reads from the logs
@@ -29,7 +32,7 @@ Times = dict[tuple[PartitionLog, int], int]  # of the first record from an offse
 
 
 class Lag(NamedTuple):
-    """One partition of one group. What cannot be told is None: the log is elsewhere, or its turn is another time."""
+    """One partition of one group. What cannot be told is None: nobody has said it yet, or its turn is another time."""
 
     group_id: str
     topic: str
@@ -40,19 +43,19 @@ class Lag(NamedTuple):
     waiting_ms: int | None
 
 
-class Hosted(Protocol):
-    """Which partitions are here: :class:`barnabas.replication.replicas.Replicas`."""
-
-    by_name: dict[tuple[str, int], Partition]
-
-
 class GroupLags:
-    def __init__(self, runtime: CoordinatorRuntime, replicas: Hosted, clock: Clock) -> None:
+    def __init__(
+        self, runtime: CoordinatorRuntime, *, replicas: Hosted, links: Links, clock: Clock, timers: Timers
+    ) -> None:
         self._runtime = runtime
         self._replicas = replicas
         self._clock = clock
+        self._far = FarLags(self._committed, replicas=replicas, links=links, clock=clock, timers=timers)
         self._times: Times = {}  # those of the last asking
         self.left_out = 0  # how many partitions the last asking did not tell of
+
+    async def stop(self) -> None:
+        await self._far.stop()
 
     def members(self) -> Iterator[tuple[str, int]]:
         """Each group whose coordinator is here, and how many members it has."""
@@ -69,22 +72,26 @@ class GroupLags:
 
     def rows(self) -> Iterator[Lag]:
         """Everything that the groups here have committed; others may be served between one row and the next."""
-        self.left_out = told = 0
+        left_out = told = 0
         look_ups = _LookUps(self._times)
         now_ms = self._clock.wall_ms()
+        for committed in self._committed():
+            if told >= ROWS_MAX:
+                left_out += 1
+                continue
+            told += 1
+            yield self._row(committed, now_ms, look_ups)
+        self._times = look_ups.found
+        self.left_out = left_out + self._far.left_out
+
+    def _committed(self) -> Iterator[Committed]:
         for shard in self._shards():
             for group_id in sorted(shard.groups):
                 for topic, partitions in sorted(shard.offsets.of_group(group_id).items()):
                     for index in sorted(partitions):
                         committed = shard.offsets.get(group_id, topic, index)
-                        if committed is None:
-                            continue
-                        if told >= ROWS_MAX:
-                            self.left_out += 1
-                            continue
-                        told += 1
-                        yield self._row(group_id, topic, index, committed.offset, now_ms, look_ups)
-        self._times = look_ups.found
+                        if committed is not None:
+                            yield Committed(group_id, topic, index, committed.offset)
 
     def _shards(self) -> Iterator[GroupShard]:
         for index in self._runtime.active:
@@ -93,22 +100,29 @@ class GroupLags:
                 assert isinstance(shard, GroupShard)
                 yield shard
 
-    def _row(self, group_id: str, topic: str, index: int, committed: int, now_ms: int, look_ups: _LookUps) -> Lag:
-        partition = self._replicas.by_name.get((topic, index))
+    def _row(self, committed: Committed, now_ms: int, look_ups: _LookUps) -> Lag:
+        partition = self._replicas.by_name.get((committed.topic, committed.partition))
         if partition is None:
-            return Lag(group_id, topic, index, committed, None, None, None)
+            self._far.look()
+            far = self._far.of(committed)
+            if far is None:
+                return Lag(*committed, None, None, None)
+            return _lag(committed, far.records, far.unread_ms, far.newest_ms, now_ms)
         log = partition.log
-        records = max(log.high_watermark - committed, 0)
-        behind_ms: int | None = 0
-        waiting_ms: int | None = 0
-        if records:
-            unread_ms = look_ups.time_of(log, max(committed, log.log_start_offset))
-            if unread_ms is None:
-                behind_ms = waiting_ms = None
-            elif unread_ms != NO_TIMESTAMP:
-                newest_ms = max(segment.max_timestamp for segment in log.segments.from_offset(log.log_start_offset))
-                behind_ms, waiting_ms = max(newest_ms - unread_ms, 0), max(now_ms - unread_ms, 0)
-        return Lag(group_id, topic, index, committed, records, behind_ms, waiting_ms)
+        records = max(log.high_watermark - committed.offset, 0)
+        if not records:
+            return Lag(*committed, 0, 0, 0)
+        unread_ms = look_ups.time_of(log, max(committed.offset, log.log_start_offset))
+        newest_ms = newest_timestamp(log.segments.from_offset(log.log_start_offset))
+        return _lag(committed, records, unread_ms, newest_ms, now_ms)
+
+
+def _lag(committed: Committed, records: int, unread_ms: int | None, newest_ms: int, now_ms: int) -> Lag:
+    if unread_ms is None:
+        return Lag(*committed, records, None, None)
+    if unread_ms == NO_TIMESTAMP:
+        return Lag(*committed, records, 0, 0)
+    return Lag(*committed, records, max(newest_ms - unread_ms, 0), max(now_ms - unread_ms, 0))
 
 
 class _LookUps:

@@ -25,13 +25,20 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import OFFSETS_TOPIC, Uuid
 from barnabas.replication.replicas import Replicas
+from barnabas.transport.links import Links
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
 
 class Groups:
     def __init__(
-        self, *, replicas: Replicas, world: World, timers: Timers, settings: Callable[[], BrokerSettings]
+        self,
+        *,
+        replicas: Replicas,
+        links: Links,
+        world: World,
+        timers: Timers,
+        settings: Callable[[], BrokerSettings],
     ) -> None:
         self._replicas = replicas
         self._entropy = world.entropy
@@ -47,11 +54,12 @@ class Groups:
                 lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
             ),
         )
-        self.lags = GroupLags(self.runtime, replicas, world.clock)
+        self.lags = GroupLags(self.runtime, replicas=replicas, links=links, clock=world.clock, timers=timers)
         self._forget_images = replicas.on_image_in_force(self._on_image)
 
     async def stop(self) -> None:
         self._forget_images()
+        await self.lags.stop()
         await self.runtime.stop()
 
     # --- asking ---------------------------------------------------------------------------------------------------

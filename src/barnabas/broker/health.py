@@ -7,7 +7,7 @@ metadata quorum and no failed directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Final
 
@@ -21,7 +21,7 @@ _TOTAL: Final = re.compile(r"^(kafka_server_(?:brokertopicmetrics|replicamanager
 DASHBOARD: Final = "grafana.json"  # beside barnabas.observe
 
 
-def pages(broker: Services, listeners: Sequence[Listener], has_failed: Callable[[], bool]) -> Pages:
+def pages(broker: Services, listeners: Iterable[Listener], has_failed: Callable[[], bool]) -> Pages:
     def live() -> Page:
         return Page(200, ("ok\n",))
 

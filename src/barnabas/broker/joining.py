@@ -186,6 +186,21 @@ def _only(found: dict[Server, str]) -> str:
     return clusters.pop()
 
 
+def check_voters(voters: VoterSet, local: ReplicaKey, home: Sequence[str], *, is_alone: bool) -> None:
+    """Refuse to wait for a leader that there can never be: nobody votes, or this node alone and with another disk."""
+    if not voters and is_alone:
+        raise WrongCluster(
+            f"{home[0]}/{METADATA_DIRECTORY} names no voter: its log and its snapshots are gone or damaged, and there "
+            "is no other controller to ask; put them back from a copy, or move the data directories away to begin anew"
+        )
+    if voters.ids == (local.id,) and not voters.is_voter(local):
+        raise WrongCluster(
+            f"{home[0]}/meta.properties: directory.id is {local.directory_id}, but the metadata log beside it knows "
+            f"{voters.voters[0].key.directory_id} as the only voter, so nobody could ever be elected; "
+            "put that one into the file if the directory is the one it was"
+        )
+
+
 def standing(voters: VoterSet, key: ReplicaKey) -> str:
     """What this node is in the quorum, as a sentence for the log."""
     voter = voters.get(key.id)

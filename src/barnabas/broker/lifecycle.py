@@ -83,6 +83,7 @@ class Lifecycle:
         self._changed = asyncio.Event()  # the phase has
         self._task: asyncio.Task[None] | None = None
         self._request: BrokerRegistrationRequest | None = None
+        self._is_outdated = False  # what was registered: the broker has other addresses now
 
     @property
     def broker_epoch(self) -> int:
@@ -142,6 +143,12 @@ class Lifecycle:
         self._life.hurry(now_ms=self._clock.monotonic_ms())
         self._woken.set()
 
+    def renew(self) -> None:
+        """Register again, in the same epoch, if clients and other brokers are to find this one elsewhere now."""
+        if self._request is not None and self._registration().listeners != self._request.listeners:
+            self._is_outdated = True
+            self.hurry()
+
     async def stop(self) -> None:
         """Let others take over what this broker leads, if that can be had in bounded time; then fall silent."""
         self._life.stop(is_controlled=self._is_controlled(), now_ms=self._clock.monotonic_ms())
@@ -165,10 +172,12 @@ class Lifecycle:
             if self._life.give_up(now_ms=now_ms):
                 log.warning("stopped before others have taken over")
             elif now_ms >= self._life.next_ms and not self._is_gone():
-                await (self._say() if self._life.is_registered else self._register_again())
+                is_known = self._life.is_registered and not self._is_outdated
+                await (self._say() if is_known else self._register_again())
 
     async def _register_again(self) -> None:
         self._request = self._registration()
+        self._is_outdated = False
         try:
             await self._register(timeout_ms=self._timeout_ms)
         except ApiError as error:
@@ -176,6 +185,9 @@ class Lifecycle:
                 raise CannotRegister(f"the cluster does not take this broker back: {error.message}") from error
             log.warning("not registered yet", reason=error)
             self._life.failed(now_ms=self._clock.monotonic_ms())
+            if self._life.is_registered:  # under its old addresses, where it lives on until the new ones are taken
+                self._is_outdated = True
+                await self._say()
 
     def _is_taken_out(self) -> bool:
         """Whether the metadata says why this broker's epoch is stale. It may hear of it later than the controller."""

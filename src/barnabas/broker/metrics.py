@@ -6,10 +6,11 @@ of requests is in ``traffic_metrics``, the process and its loop in ``process_met
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from barnabas.broker.cleaner_metrics import of_cleaner
+from barnabas.broker.coordinator_metrics import of_loading
 from barnabas.broker.group_metrics import of_groups
 from barnabas.broker.process_metrics import of_process
 from barnabas.broker.services import Services
@@ -26,12 +27,13 @@ GROUP_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "E
 LATE_MS: Final = 300_000  # as Kafka: so long after its time an open transaction is late
 
 
-def add_sources(broker: Services, listeners: Sequence[Listener]) -> None:
+def add_sources(broker: Services, listeners: Iterable[Listener]) -> None:
     """Show all that is told here."""
     metrics = broker.observed.metrics
     metrics.add(lambda: _of_broker(broker))
     metrics.add(lambda: _of_controller(broker))
     metrics.add(lambda: _of_coordinators(broker))
+    metrics.add(lambda: of_loading(broker))
     metrics.add(lambda: _of_quorum(broker))
     metrics.add(lambda: _of_listeners(listeners))
     metrics.add(lambda: _of_partitions(broker))
@@ -177,7 +179,7 @@ def _of_quorum(broker: Services) -> Iterator[Family]:
     )
 
 
-def _of_listeners(listeners: Sequence[Listener]) -> Iterator[Family]:
+def _of_listeners(listeners: Iterable[Listener]) -> Iterator[Family]:
     prefix = "kafka_server_socket_server_metrics_"
 
     def each(name: str, doc: str, values: Iterable[int], kind: str) -> Family:

@@ -15,12 +15,14 @@ from barnabas.broker.assembly import Assembly, Ground
 from barnabas.broker.chores import Chores
 from barnabas.broker.controller_membership import ControllerMembership
 from barnabas.broker.directory_assignments import DirectoryAssignments
+from barnabas.broker.endpoints import WILDCARDS
 from barnabas.broker.health import pages
 from barnabas.broker.lifecycle import Lifecycle
 from barnabas.broker.link_security import controller_links, renew_links
 from barnabas.broker.listeners import Listeners
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.observed import WINDOW_MS, Observed
+from barnabas.broker.older_disk import Incarnations, LeaderAccount, ask_leader, catch_up, check_replica
 from barnabas.broker.registration import broker_registration, controller_registration
 from barnabas.broker.replication_metrics import of_replication
 from barnabas.broker.settings import BrokerSettings
@@ -53,8 +55,10 @@ class Node:
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
         self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
         self.cluster_id = ""
+        self._incarnation_id = world.entropy.uuid()
         self._previous_epoch = -1  # of this broker's last life
         self._hands_over = True
+        self._account: LeaderAccount | None = None  # of the quorum's leader, before this node takes part
         self._lifecycle: Lifecycle | None = None
         self._store: LogStore | None = None
         self._cleanup = AsyncExitStack()
@@ -66,9 +70,7 @@ class Node:
     @property
     def bootstrap_servers(self) -> str:
         first = self.listeners[0]
-        endpoint = next(each for each in self.settings.endpoints if each.name == first.name)
-        host = "127.0.0.1" if endpoint.is_wildcard else endpoint.host
-        return f"{host}:{first.port}"
+        return f"{'127.0.0.1' if first.host in WILDCARDS else first.host}:{first.port}"
 
     async def start(self) -> None:
         """Return when clients are served; if anything fails, what was started is stopped again."""
@@ -100,6 +102,7 @@ class Node:
                 observed=self.observed,
                 membership=membership,
                 broker_epoch=lambda: self._broker_epoch,
+                try_listeners=lambda settings: self._listeners.try_out(settings),
                 on_raft_failure=self._on_raft_failure,
             )
         )
@@ -126,7 +129,10 @@ class Node:
         try:
             home = joining.look_at(self.world.disk, self.settings.log_dirs)
             ask = joining.ask_over(links)
-            return await joining.find_cluster(home, self.settings.cluster, ask=ask, entropy=self.world.entropy)
+            found = await joining.find_cluster(home, self.settings.cluster, ask=ask, entropy=self.world.entropy)
+            if home.cluster_id is not None:
+                self._account = await ask_leader(links, self.settings.cluster.bootstrap_servers)
+            return found
         finally:
             await links.close()
 
@@ -172,9 +178,12 @@ class Node:
         cleanup.push_async_callback(parts.controller.stop)
         cleanup.push_async_callback(parts.active.stop)
         cleanup.push_async_callback(parts.life_watch.stop)
+        parts.raft.on_opened = lambda state, end: check_replica(self._account, parts.raft.local.key, state, end)
         await self._listeners.serve_controllers()
         await parts.raft.start()
-        if self.settings.cluster.is_controller and self._listeners.for_controllers:
+        is_alone = not self.settings.cluster.bootstrap_servers
+        joining.check_voters(parts.raft.voters, parts.raft.local.key, self.settings.log_dirs, is_alone=is_alone)
+        if self.settings.cluster.is_controller and self._listeners.has_for_controllers:
             membership = ControllerMembership(
                 timers=self._timers,
                 link=self.services.controller_link,
@@ -205,6 +214,7 @@ class Node:
     async def _start_broker(self, parts: Assembly, store: LogStore, cleanup: AsyncExitStack) -> None:
         services, replicas = self.services, parts.replicas
         lifecycle = self._lifecycle = self._make_lifecycle(parts, store)
+        self._listeners.on_change = lifecycle.renew
         cleanup.push_async_callback(replicas.stop)
         replication = Replication(
             replicas,
@@ -227,33 +237,42 @@ class Node:
             broker_epoch=lambda: lifecycle.broker_epoch,
         )
         cleanup.push_async_callback(assignments.stop)
+        cleanup.push_async_callback(services.log_moves.stop)
         cleanup.push_async_callback(services.groups.stop)
         cleanup.push_async_callback(services.transactions.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)
         cleanup.push_async_callback(lifecycle.stop)
         cleanup.callback(replicas.on_image_in_force(lifecycle.on_image))
-        await self._until_seen(parts, await lifecycle.register())
+        await self._until_seen(parts, await self._register(parts, store, lifecycle))
         self._follow_metadata(cleanup)
         await replicas.caught_up(parts.controller.image.offset)
         await self._remove_strays(store)
+        services.log_moves.resume(assignments.moved)
         await lifecycle.unfence()
         await replicas.caught_up(parts.controller.image.offset)
         self._start_chores(store, cleanup)
         await self._listeners.serve_clients()
 
+    async def _register(self, parts: Assembly, store: LogStore, lifecycle: Lifecycle) -> int:
+        incarnations = Incarnations(self.world.disk, store.directory_ids, self._incarnation_id)
+        await catch_up(self._account, parts.raft)
+        await incarnations.add(known=parts.controller.image.brokers.get(self.settings.node_id))
+        epoch = await lifecycle.register()
+        await incarnations.settle()
+        return epoch
+
     def _make_lifecycle(self, parts: Assembly, store: LogStore) -> Lifecycle:
         settings, cluster = self.settings, self.settings.cluster
-        incarnation_id = self.world.entropy.uuid()
         return Lifecycle(
             world=self.world,
             timers=self._timers,
             link=self.services.controller_link,
             registration=lambda: broker_registration(
-                settings,
+                self.services.settings,
                 store,
                 self._listeners.addresses,
                 cluster_id=self.cluster_id,
-                incarnation_id=incarnation_id,
+                incarnation_id=self._incarnation_id,
             ),
             registered=lambda: parts.controller.image.brokers.get(settings.node_id),
             metadata_offset=lambda: self.services.image.offset,
@@ -292,14 +311,13 @@ class Node:
     async def _remove_strays(self, store: LogStore) -> None:
         """Partitions that were deleted, or given to others, while this broker was away."""
         ours = {partition.id for partition in self.services.replicas}
-        for key, stored in sorted(store.logs.items()):
-            if key not in ours:
-                await self.services.replicas.give_up(stored)
+        for key in sorted(store.logs.keys() - ours):
+            await self.services.replicas.give_up(store.logs[key])
 
     async def _start_health(self, cleanup: AsyncExitStack) -> None:
         if not self.settings.barnabas_http_port:
             return
-        server = HttpServer(pages(self.services, self.listeners, self.failed.is_set))
+        server = HttpServer(pages(self.services, self._listeners, self.failed.is_set))
         cleanup.push_async_callback(server.stop)
         await server.start(self.settings.barnabas_http_host, self.settings.barnabas_http_port)
 
@@ -354,7 +372,7 @@ class Node:
         try:
             settings = self.services.settings = BrokerSettings.of(self.settings.given, dynamic)
             self.services.quotas.connections.settings = settings.quotas
-            self._listeners.apply(settings)
+            self._listeners.follow(settings)
             renew_links(settings, to_brokers=self._parts.broker_links, to_controllers=self._parts.controller_links)
         except InvalidSetting as error:
             log.error("dynamic settings are not applied", reason=error)

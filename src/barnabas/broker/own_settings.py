@@ -1,20 +1,23 @@
 """What a broker sees to itself when its settings are altered, before the controller decides on the rest.
 
-Its log levels are its own and are kept nowhere else; and only it can say whether new keys of its listeners can be
-read. ``routes`` puts this before the two APIs that alter settings.
+Its log levels are its own and are kept nowhere else; and only it can say whether new listeners can be opened here, and
+whether the keys for them can be read. ``routes`` puts this before the two APIs that alter settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
+from barnabas.broker.controller_requests import facts
 from barnabas.broker.described_settings import Described, Source, Synonym
+from barnabas.broker.listener_changes import check_change, is_about_listeners, listener_of
 from barnabas.broker.request import Request
-from barnabas.broker.security_settings import LISTENER_PREFIX, ListenerSecurity, tls_context
+from barnabas.broker.security_settings import ListenerSecurity, tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
+from barnabas.metadata.configs import DELETE, SET, incremental_changes, whole_changes
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -23,9 +26,6 @@ from barnabas.observe import levels
 from barnabas.transport.tls import check_chain, client_context
 from barnabas.wire.message import Message
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
-
-SET: Final = 0
-DELETE: Final = 1
 
 
 def at_home(
@@ -38,7 +38,7 @@ def at_home(
         rest = []
         for resource in message.resources:
             try:
-                is_done = _see_to(request.broker, message, resource)
+                is_done = await _see_to(request.broker, message, resource)
             except ApiError as error:
                 mine.append((resource, error))
                 continue
@@ -60,20 +60,18 @@ def at_home(
     return handle_at_home
 
 
-def _see_to(broker: Services, message: Any, resource: Any) -> bool:
+async def _see_to(broker: Services, message: Any, resource: Any) -> bool:
     """Whether nothing is left to do; ApiError if it must not be done."""
-    changes = {config.name: (getattr(config, "config_operation", SET), config.value) for config in resource.configs}
     if resource.resource_type == ResourceType.BROKER_LOGGER:
         _check_name(broker, resource.resource_name)
         if isinstance(message, AlterConfigsRequest):
             raise ApiError(errors.INVALID_REQUEST, "levels are changed one by one: use IncrementalAlterConfigs")
+        changes = {config.name: (config.config_operation, config.value) for config in resource.configs}
         _alter_levels(changes, is_only_asked=message.validate_only)
         return True
-    if resource.resource_type == ResourceType.BROKER and any(name.startswith(LISTENER_PREFIX) for name in changes):
-        _check_name(broker, resource.resource_name)
-        _check_keys(
-            broker, {name: None if operation == DELETE else value for name, (operation, value) in changes.items()}
-        )
+    if resource.resource_type == ResourceType.BROKER and resource.resource_name:
+        changes_of: Any = whole_changes if isinstance(message, AlterConfigsRequest) else incremental_changes
+        await _check_listeners(broker, resource.resource_name, changes_of(broker.image, facts(broker).schema, resource))
     return False
 
 
@@ -84,30 +82,32 @@ def _check_name(broker: Services, name: str) -> None:
         )
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
+# --- listeners --------------------------------------------------------------------------------------------------------
 
 
-def _check_keys(broker: Services, changes: dict[str, str | None]) -> None:
-    """Whether the listeners could be served with what they would be given."""
+async def _check_listeners(broker: Services, name: str, changes: Mapping[str, str | None]) -> None:
+    """Whether there could be the listeners that there would be, with what they would be given."""
+    if not any(is_about_listeners(setting) for setting in changes):
+        return
+    _check_name(broker, name)
     configs = broker.image.configs
     values = {**configs.of_cluster(), **configs.of_broker(broker.broker_id), **changes}
-    dynamic = {name: value for name, value in values.items() if value is not None}
-    unknown = [name for name in changes if _listener_of(name) not in broker.settings.security.listeners]
-    if unknown:
-        raise ApiError(errors.INVALID_REQUEST, f"{unknown[0]}: there is no listener {_listener_of(unknown[0])}")
+    dynamic = {setting: value for setting, value in values.items() if value is not None}
     try:
         settings = BrokerSettings.of(broker.settings.given, dynamic)
+        for setting, value in changes.items():
+            listener_name = listener_of(setting)
+            if value is not None and listener_name is not None and listener_name not in settings.security.listeners:
+                raise InvalidSetting(f"{setting}: there is no listener {listener_name}")
+        check_change(broker.settings, settings)
         for listener in settings.security.listeners.values():
-            _check_listener(listener, is_dialled=listener.name == settings.cluster.inter_broker_listener_name)
+            _check_keys(listener, is_dialled=listener.name == settings.cluster.inter_broker_listener_name)
+        await broker.try_listeners(settings)
     except InvalidSetting as error:
         raise ApiError(errors.INVALID_REQUEST, str(error)) from None
 
 
-def _listener_of(name: str) -> str:
-    return name.removeprefix(LISTENER_PREFIX).partition(".")[0].upper() if name.startswith(LISTENER_PREFIX) else ""
-
-
-def _check_listener(listener: ListenerSecurity, *, is_dialled: bool) -> None:
+def _check_keys(listener: ListenerSecurity, *, is_dialled: bool) -> None:
     context = tls_context(listener)
     has_trust = listener.tls.trust_store is not None or listener.tls.trusted_certificates is not None
     if context is not None and is_dialled and has_trust:

@@ -6,7 +6,7 @@ dispatcher and the opener of envelopes ask here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.wire.message import Message
@@ -14,8 +14,19 @@ from barnabas.wire.message import Message
 if TYPE_CHECKING:
     from barnabas.broker.routes import Route
 
+WHOLE: Final = ("error_code", "error_message")  # the place for an error of the whole
 
-def refusal(route: Route, message: Message, error: ApiError) -> Message:
+
+def refusal(route: Route, message: Message, error: ApiError, version: int) -> Message:
+    response = _refusal(route, message, error)
+    for field in response.fields:
+        if field.name in WHOLE and not field.is_in(version):
+            # This version says the error of each row, and the request has named none: it is empty, as Kafka's is.
+            setattr(response, field.name, field.default_value())
+    return response
+
+
+def _refusal(route: Route, message: Message, error: ApiError) -> Message:
     if hasattr(route.module, "refuse"):
         refused: Message = route.module.refuse(message, error)
         return refused

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.observe.log import logger
 from barnabas.transport.connection import Connection, Parts
+from barnabas.transport.outbox import LastAnswer
 from barnabas.wire.frame import RequestHeader, encode_response
 from barnabas.wire.message import Message
 
@@ -65,11 +66,13 @@ class Deferred:
         """Answered already, or nobody is there any longer to hear the answer."""
         return self.future.done()
 
-    def answer(self, response: Message | None) -> None:
+    def answer(self, response: Message | None, *, is_last: bool = False) -> None:
+        """With ``is_last`` the connection is closed after it."""
         if self.future.done():
             return
         try:
-            self.future.set_result(None if response is None else self.request.encode(response))
+            parts = None if response is None else self.request.encode(response)
+            self.future.set_result(LastAnswer(parts) if is_last and parts is not None else parts)
         except Exception:  # noqa: BLE001  # as the dispatcher does for answers that do not wait
             # Whoever completes us moves a high watermark for everyone: our mistake must not reach them.
             self._broken()

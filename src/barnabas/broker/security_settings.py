@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ssl import SSLContext
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from barnabas.security.scram import MECHANISMS as SCRAM_MECHANISMS
 from barnabas.transport.tls import CLIENT_AUTH, PROTOCOLS, TlsFiles, server_context
 
 LISTENER_PREFIX: Final = "listener.name."
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
 PEM: Final = "PEM"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"  # a name; nothing is loaded
 SASL_MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
@@ -88,6 +89,7 @@ _KEYS: Final = (
     ("ssl.truststore.location", Kind.STRING, None, "A PEM file with the certificates to trust."),
     ("ssl.truststore.certificates", Kind.PASSWORD, None, "The certificates to trust, as PEM text."),
 )
+KEY_SETTINGS: Final = frozenset(name for name, *_ in _KEYS)
 
 
 def _key_settings() -> Iterator[Setting]:
@@ -100,17 +102,17 @@ def _key_settings() -> Iterator[Setting]:
             choices=(PEM,) if default == PEM else (),
             sensitive=kind is Kind.PASSWORD,
             update=Update.PER_BROKER,
-            per_listener=True,
         )
 
 
 def _tls_settings() -> Iterator[Setting]:
     yield setting(
-        "listener.security.protocol.map",
+        PROTOCOL_MAP,
         Kind.LIST,
         PROTOCOL_MAP_DEFAULT,
-        "What is spoken on each listener, as NAME:PROTOCOL.",
+        "What is spoken on each listener, as NAME:PROTOCOL; for one that is open it does not change.",
         check=_problem(parse_protocol_map),
+        update=Update.PER_BROKER,
     )
     yield from _key_settings()
     yield setting(
@@ -199,16 +201,21 @@ def _rights_settings() -> Iterator[Setting]:
     )
 
 
-SECURITY_SETTINGS: Final = SettingTable(
-    [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings(), *LINK_SETTINGS]
-)
 # Not about one listener, but about all of them or the broker as a whole.
 _WHOLE_BROKER: Final = (
-    "listener.security.protocol.map",
+    PROTOCOL_MAP,
     "authorizer.class.name",
     "super.users",
     "allow.everyone.if.no.acl.found",
 )
+
+
+def _all_settings() -> Iterator[Setting]:
+    every = [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings(), *LINK_SETTINGS]
+    return (replace(each, per_listener=each.name not in _WHOLE_BROKER) for each in every)
+
+
+SECURITY_SETTINGS: Final = SettingTable(_all_settings())
 
 
 def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -281,8 +288,8 @@ class SecuritySettings:
                 first = f"{LISTENER_PREFIX}{name.lower()}.{next(iter(texts))}"
                 raise InvalidSetting(f"{first}: there is no listener {name}")
         values = _values(plain)
-        protocols = parse_protocol_map(values["listener.security.protocol.map"])
-        if "listener.security.protocol.map" not in plain and all(_is_plain(name) for name in names):
+        protocols = parse_protocol_map(values[PROTOCOL_MAP])
+        if PROTOCOL_MAP not in plain and all(_is_plain(name) for name in names):
             # As Kafka: who has not said a word about security gets none between controllers either.
             protocols |= {name: Protocol.PLAINTEXT for name in for_controllers if name not in protocols}
         listeners = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from barnabas.broker.authorizer import Authorizer
 from barnabas.broker.controller_apis import ControllerApis
 from barnabas.broker.controller_link import ControllerLink
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.fetch_turns import FetchTurns
 from barnabas.broker.groups import Groups
 from barnabas.broker.life_watch import LifeWatch
 from barnabas.broker.observed import Observed
@@ -19,6 +21,7 @@ from barnabas.coordinator.transaction_coordinator import TransactionCoordinator
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
+from barnabas.replication.log_moves import LogMoves
 from barnabas.replication.replicas import Replicas
 from barnabas.storage.cleaner import Cleaner
 from barnabas.storage.store import LogStore
@@ -38,12 +41,14 @@ class Services:
     cluster_id: str
     store: LogStore
     cleaner: Cleaner
+    log_moves: LogMoves
     raft: RaftDriver
     controller: QuorumController
     controller_apis: ControllerApis  # what nodes ask of the controller, if it is the active one
     controller_link: ControllerLink  # the way to the active one
     replicas: Replicas
     fetch_sessions: FetchSessions
+    fetch_turns: FetchTurns
     producer_ids: ProducerIds
     groups: Groups
     transactions: TransactionCoordinator
@@ -53,6 +58,8 @@ class Services:
     quotas: Quotas
     life_watch: LifeWatch | None = None  # on a controller
     authorizer: Authorizer | None = None  # without one everybody may do everything
+
+    try_listeners: Callable[[BrokerSettings], Awaitable[None]]  # InvalidSetting if they could not be opened here
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients
     controller_versions: tuple[tuple[ApiKey, int, int], ...] = ()  # and on the controller's listeners

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
 from barnabas.broker.connection_settings import CONNECTION_SETTINGS
-from barnabas.broker.endpoints import PORT_MAX, Endpoint, parse_endpoints
+from barnabas.broker.endpoints import PORT_MAX, Endpoint, clash, parse_endpoints
 from barnabas.broker.observe_settings import OBSERVE_SETTINGS, ObserveSettings
 from barnabas.broker.quota_settings import QUOTA_SETTINGS, QuotaSettings
-from barnabas.broker.security_settings import LISTENER_PREFIX, SECURITY_SETTINGS, SecuritySettings
+from barnabas.broker.security_settings import LISTENER_PREFIX, PROTOCOL_MAP, SECURITY_SETTINGS, SecuritySettings
 from barnabas.broker.unoffered_settings import unoffered_settings
 from barnabas.broker.unused_settings import unused_settings
 from barnabas.coordinator.consumer_group_settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
@@ -54,6 +54,10 @@ def _endpoints_problem(value: Any) -> str | None:
     return None
 
 
+def _listeners_problem(value: Any) -> str | None:
+    return _endpoints_problem(value) or clash(parse_endpoints(value))
+
+
 def _directories_problem(value: Any) -> str | None:
     if not value:
         return "at least one directory is needed"
@@ -68,8 +72,10 @@ def _own() -> Iterator[Setting]:
         "listeners",
         Kind.LIST,
         (LISTENERS_DEFAULT,),
-        "The addresses to listen on, as NAME://host:port; an empty host means every interface.",
-        check=_endpoints_problem,
+        "The addresses to listen on, as NAME://host:port; an empty host means every interface. Those for clients may "
+        "come, go and move while the broker runs.",
+        check=_listeners_problem,
+        update=Update.PER_BROKER,
     )
     yield setting(
         "advertised.listeners",
@@ -274,8 +280,12 @@ class BrokerSettings:
         topic_defaults = _defaults_of(values)
         groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
         listener_names = _listener_names(values)
-        for_listeners = {**given, **_about_known(dynamic, listener_names)}
-        cluster = ClusterSettings.of(values, listener_names)
+        # The order of a list that came while running says nothing: brokers go on reaching each other as they did.
+        at_start = BROKER_SETTINGS["listeners"].parse(given.get("listeners", LISTENERS_DEFAULT))
+        names_at_start = [endpoint.name for endpoint in parse_endpoints(at_start)]
+        cluster = ClusterSettings.of(values, listener_names, at_start=names_at_start)
+        gone = [name for name in names_at_start if name not in listener_names]
+        for_listeners = {**_not_about(gone, given), **_about_known(dynamic, listener_names)}
         return cls(
             **own,
             cluster=cluster,
@@ -308,6 +318,7 @@ class BrokerSettings:
         found = {
             name: Endpoint(name, LOCALHOST if Endpoint(name, host, port).is_wildcard else host, port)
             for name, (host, port) in bound.items()
+            if name in self.security.listeners  # one that is being closed is told to nobody
         }
         if self.advertised_listeners is not None:
             told = {endpoint.name: endpoint for endpoint in parse_endpoints(self.advertised_listeners)}
@@ -341,10 +352,16 @@ def _listener_names(values: Mapping[str, Any]) -> tuple[str, ...]:
     return names
 
 
+def _not_about(gone: list[str], given: Mapping[str, str]) -> dict[str, str]:
+    """What the file says of listeners that have been taken away while running waits for them to come back."""
+    starts = tuple(f"{LISTENER_PREFIX}{name.lower()}." for name in gone)
+    return {name: text for name, text in given.items() if not name.startswith(starts)}
+
+
 def _about_known(dynamic: Mapping[str, str], listener_names: tuple[str, ...]) -> dict[str, str]:
     """What the cluster keeps for listeners that a broker no longer has is not its business."""
     starts = tuple(f"{LISTENER_PREFIX}{name.lower()}." for name in listener_names)
-    return {name: text for name, text in dynamic.items() if name.startswith(starts)}
+    return {name: text for name, text in dynamic.items() if name == PROTOCOL_MAP or name.startswith(starts)}
 
 
 def _defaults_of(values: Mapping[str, Any]) -> TopicSettings:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from hand_clock import HandClock
 
 from barnabas.broker.fetch_sessions import EVICTION_MS_MIN, FINAL_EPOCH, INITIAL_EPOCH, FetchSessions, Session
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.testing.world import SeededEntropy
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
-
-
-class HandClock:
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
 
 
 def request(session_id: int, epoch: int, *partitions: int, forgotten: tuple[int, ...] = ()) -> FetchRequest:
@@ -45,7 +38,7 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def sessions(clock: HandClock) -> FetchSessions:
-    return FetchSessions(clock, SeededEntropy(Random(1)), sessions_max=2)  # type: ignore[arg-type]
+    return FetchSessions(clock, SeededEntropy(Random(1)), sessions_max=2)
 
 
 def opened(sessions: FetchSessions, *partitions: int) -> Session:

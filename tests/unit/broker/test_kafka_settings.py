@@ -34,6 +34,7 @@ NOT_KAFKAS = {
     "inter.broker.protocol.version",
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
     "producer.id.expiration.check.interval.ms",  # internal, like the next
     "group.consumer.regex.refresh.interval.ms",
 }
@@ -71,9 +72,10 @@ EASIER = {
 
 
 def is_harder(setting: Setting) -> bool:
-    """Listeners, and all about them but their keys and their trust, are read when a broker starts."""
+    """What is spoken on all listeners is read when a broker starts, but for their keys and their trust. What is given
+    for one listener may come with it."""
     is_key = setting.name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
-    return setting.name.startswith(("ssl.", "sasl.", "listener")) and not is_key
+    return setting.name.startswith(("ssl.", "sasl.")) and not is_key
 
 
 @pytest.mark.parametrize(("table", "setting"), PAIRS, ids=[f"{table}:{setting.name}" for table, setting in PAIRS])

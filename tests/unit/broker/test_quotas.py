@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
 
 from barnabas.broker import quotas
 from barnabas.broker.quota_settings import QuotaSettings
@@ -13,27 +14,8 @@ from barnabas.metadata.quotas_image import ClientQuotasImage
 from barnabas.metadata.records import ClientQuotaRecord
 
 
-class StillClock:
-    now_ms = 0
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ns(self) -> int:
-        return self.now_ms * 1_000_000
-
-    def thread_ns(self) -> int:
-        return 0
-
-    def on_jump(self, callback: Any) -> Any:
-        return lambda: None
-
-
-def make(clock: StillClock | None = None, **settings: Any) -> Quotas:
-    return Quotas(clock or StillClock(), QuotaSettings.of(settings))
+def make(clock: HandClock | None = None, **settings: Any) -> Quotas:
+    return Quotas(clock or HandClock(), QuotaSettings.of(settings))
 
 
 def image(*entities: tuple[dict[str, str | None], str, float]) -> ClientQuotasImage:
@@ -100,7 +82,7 @@ def test_without_quotas_nothing_is_active_and_changes_are_told() -> None:
 
 def test_clients_beyond_count_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "KEPT_MAX", 10)
-    clock = StillClock()
+    clock = HandClock()
     found = make(clock)
     found.follow(image(({"client-id": None}, "producer_byte_rate", 1)))
     for number in range(100):
@@ -113,7 +95,7 @@ def test_clients_beyond_count_do_not_fill_the_memory(monkeypatch: pytest.MonkeyP
 
 
 def test_an_address_that_connects_too_often_is_turned_away_and_others_are_not() -> None:
-    clock = StillClock()
+    clock = HandClock()
     found = make(clock).connections
     found.follow(image(({"ip": "10.0.0.1"}, "connection_creation_rate", 2)))
     paces = [found.pace("10.0.0.1") for _ in range(25)]
@@ -134,7 +116,7 @@ def test_the_default_of_addresses_counts_for_each_alone() -> None:
 
 
 def test_all_connections_together_wait_for_their_turn() -> None:
-    clock = StillClock()
+    clock = HandClock()
     found = make(clock, **{"max.connection.creation.rate": 10}).connections
     paces = [found.pace(f"10.0.0.{number}") for number in range(120)]
     assert not any(pace.is_refused for pace in paces)

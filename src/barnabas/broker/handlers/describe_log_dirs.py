@@ -3,7 +3,8 @@
 Versions: 1–5.
 Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Whoever
 names partitions is also told, in a tagged field, what the cleaner does with them and why it does not.
-Differs from Kafka: there are no future replicas and no cordoned directories.
+Replicas that are being copied to another directory are shown in both, the copy with what it lacks.
+Differs from Kafka: there are no cordoned directories.
 """
 
 from __future__ import annotations
@@ -36,15 +37,29 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
         topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
         for key in sorted(store.logs):
             log = store.logs[key]
-            if log.directory.rpartition("/")[0] != directory or not (wanted is None or tuple(key) in wanted):
+            future = store.futures.get(key)
+            is_copied = future is not None and future.home.path == directory
+            if not (is_copied or store.home_of(log).path == directory) or not (wanted is None or tuple(key) in wanted):
                 continue
             topic = topics.setdefault(key.topic, DescribeLogDirsResponse.DescribeLogDirsTopic(name=key.topic))
+            if future is not None and is_copied and future.log is not log:
+                topic.partitions.append(_future(future.log, log))
+                continue
             row = _partition(log)
             if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
                 row.cleaner = status.sentence
             topic.partitions.append(row)
         result.topics = list(topics.values())
     return response
+
+
+def _future(log: PartitionLog, current: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPartition:
+    return DescribeLogDirsResponse.DescribeLogDirsPartition(
+        partition_index=log.partition.partition,
+        partition_size=log.size_bytes,
+        offset_lag=max(0, current.end_offset - log.end_offset),
+        is_future_key=True,
+    )
 
 
 def _partition(log: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPartition:

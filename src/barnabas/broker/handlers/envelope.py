@@ -114,4 +114,4 @@ async def _answer(route: Route, request: Request, body: Message) -> Message:
     except ApiError as error:
         if error.error in LOST:
             raise  # the broker that forwarded it finds the controller that leads now
-        return refusal(route, body, error)
+        return refusal(route, body, error, request.version)

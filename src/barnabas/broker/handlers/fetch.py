@@ -17,11 +17,12 @@ from typing import Final, TypeAlias
 
 from barnabas.broker.fetch_rights import check_read
 from barnabas.broker.fetch_sessions import NO_SESSION, Session, Wanted
+from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
 from barnabas.broker.preferred_replica import preferred_replica
 from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_BROKER, Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
@@ -48,11 +49,10 @@ def handle(request: Request, message: FetchRequest) -> FetchResponse | Deferred:
     if session is not None and is_incremental and request.asker is not None and not is_follower:
         session.look_everywhere()  # rights may have changed where nothing else has
     fetch = _Fetch(request, message, session, wanted, is_incremental=is_incremental)
+    if not is_follower and not request.broker.fetch_turns.take():
+        return fetch.queue()
     fetch.read()
-    has_partitions = bool(wanted or (session is not None and session.wanted))
-    if fetch.is_satisfied or message.max_wait_ms <= 0 or not has_partitions:
-        return fetch.response()
-    return fetch.wait()
+    return fetch.response() if fetch.is_complete else fetch.wait()
 
 
 class _Fetch:
@@ -89,7 +89,15 @@ class _Fetch:
         self._moved: set[int] = set()  # leaders that the answer names
         self._throttled_bytes = 0
         self._is_queued = False
-        self.is_satisfied = False
+        self._is_satisfied = False
+        self._deferred: Deferred | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough for an answer, or nothing that more could come from."""
+        has_partitions = bool(self._wanted or (self._session is not None and self._session.wanted))
+        return self._is_satisfied or self._wait_ms <= 0 or not has_partitions
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -106,13 +114,13 @@ class _Fetch:
             self._rows.append(row)
             self._counted.append(counted)
         self._is_heard = True
-        self.is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
+        self._is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
 
     def _read_news(self) -> None:
         """As ``read``, when there was nothing to read at all, and without those where nothing has happened since."""
         for place in sorted(self._news):
             self._rows[place], self._counted[place] = self._look_at(self._wanted[place])
-        self.is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
+        self._is_satisfied = self._is_urgent or self._got_bytes >= self._size_bytes_min
 
     def _look_at(self, wanted: Wanted) -> tuple[Row, tuple[Traffic, int]]:
         row = Row(partition_index=wanted.index, high_watermark=-1)
@@ -125,8 +133,8 @@ class _Fetch:
             if self._session is not None:
                 # From here on: a follower that is heard may move the high watermark, and is told of that one already.
                 wanted.watch(partition)
-        except (ApiError, DiskFailure) as error:
-            self._fail(row, wanted, error)
+        except (ApiError, DiskFailure, CorruptBatch) as error:
+            self._fail(row, wanted, as_api_error(error, partition))
             self._is_urgent = True
         if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica != NO_BROKER:
             self._is_urgent = True
@@ -225,9 +233,7 @@ class _Fetch:
                 now_ms=self._request.broker.world.clock.monotonic_ms(),
             )
 
-    def _fail(self, row: Row, wanted: Wanted, error: ApiError | DiskFailure) -> None:
-        if isinstance(error, DiskFailure):
-            error = ApiError(errors.KAFKA_STORAGE_ERROR)
+    def _fail(self, row: Row, wanted: Wanted, error: ApiError) -> None:
         row.error_code = error.error.code
         row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
         row.records = b""
@@ -240,15 +246,33 @@ class _Fetch:
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
+    def queue(self) -> Deferred:
+        """Begin when it is this fetch's turn."""
+        deferred = self._defer()
+        self._request.broker.fetch_turns.add(lambda: deferred.attempt(self._answer_or_wait))
+        return deferred
+
+    def _answer_or_wait(self) -> FetchResponse | None:
+        self.read()
+        if self.is_complete:
+            return self.response()
+        self.wait()
+        return None
+
     def wait(self) -> Deferred:
         """Look again whenever one of the partitions has news; answer with what there is when the time is up."""
-        self._deferred = self._request.defer()
+        deferred = self._deferred or self._defer()
         self._timer = asyncio.get_running_loop().call_later(self._wait_ms / 1000, self._finish)
         if self._session is not None:
-            self._session.supersede = self._finish
             self._session.notify = self._on_news
         else:
             self._watch_all()
+        return deferred
+
+    def _defer(self) -> Deferred:
+        self._deferred = self._request.defer()
+        if self._session is not None:
+            self._session.supersede = self._finish
         self._deferred.future.add_done_callback(self._on_done)
         return self._deferred
 
@@ -267,10 +291,14 @@ class _Fetch:
         # Many partitions may have news in one turn of the loop; one look is enough for all of them.
         if not self._is_queued:
             self._is_queued = True
-            asyncio.get_running_loop().call_soon(self._look_again)
+            if self._is_follower:
+                asyncio.get_running_loop().call_soon(self._look_again)
+            else:
+                self._request.broker.fetch_turns.add(self._look_again)
 
     def _look_again(self) -> None:
         self._is_queued = False
+        assert self._deferred is not None
         self._deferred.attempt(self._answer_if_satisfied)
 
     def _answer_if_satisfied(self) -> FetchResponse | None:
@@ -279,9 +307,10 @@ class _Fetch:
         else:
             self.read()
         self._news.clear()
-        return self.response() if self.is_satisfied else None
+        return self.response() if self._is_satisfied else None
 
     def _finish(self) -> None:
+        assert self._deferred is not None
         self._deferred.attempt(self._last_answer)
 
     def _last_answer(self) -> FetchResponse:
@@ -289,7 +318,8 @@ class _Fetch:
         return self.response()
 
     def _on_done(self, _: object) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for readers, on_news in self._watched:
             readers.discard(on_news)
         self._watched.clear()

@@ -14,6 +14,7 @@ from barnabas.broker.auto_create import create_missing
 from barnabas.broker.request import Request
 from barnabas.coordinator.partitioning import partition_of
 from barnabas.model import errors
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -35,6 +36,14 @@ async def handle(request: Request, message: FindCoordinatorRequest) -> FindCoord
         node_id=only.node_id,
         host=only.host,
         port=only.port,
+    )
+
+
+def refuse(message: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=error.error.code,
+        error_message=error.message,
+        coordinators=[_refused(key, error.error) for key in message.coordinator_keys],
     )
 
 

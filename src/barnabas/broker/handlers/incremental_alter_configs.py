@@ -2,8 +2,11 @@
 
 Versions: 0–1.
 Behaviour: each resource succeeds or fails alone; topics follow at once, brokers where a setting may change at run time.
-Keys of listeners are checked, and levels of loggers changed, by the broker that they are about.
-Differs from Kafka: listeners, and what is spoken on them, change at a restart only.
+Listeners and their keys are tried out, and levels of loggers changed, by the broker that they are about: listeners for
+clients come, go and move, with what is set for them alone; those for controllers and for other brokers stay.
+Differs from Kafka: a listener that cannot be opened is refused; Kafka takes the setting and logs the failure. One that
+is added is registered at once unless ``advertised.listeners`` is set; Kafka names no broker to clients on it. One that
+moves moves at once, or not at all if brokers reach each other by it; Kafka moves it at the next start.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Versions: 1–11.
 Behaviour: −1 is the end (the high watermark, or the last stable offset for read_committed), −2 the start, −3 the
 record with the largest timestamp, −4 the local start, which here is the start; −5 and −6 ask for tiered storage, which
 holds nothing. A time later than every record gives −1. A follower is told the end of the log itself. A leader whose
-high watermark has not reached the start of its epoch yet does not know the end: it could seem to go back.
+high watermark has not reached the start of its epoch yet does not know the end: it could seem to go back. Whoever
+names offsets in a tagged field is told the times of the records there, and of the newest one.
 Differs from Kafka: there is no tiered storage.
 """
 
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.broker.request import Request
+from barnabas.broker.handlers.damage import as_api_error
+from barnabas.broker.offset_times import OffsetTimes
+from barnabas.broker.request import Deferred, Request
 from barnabas.model import errors
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from barnabas.replication.partition import Partition
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -35,13 +38,14 @@ NOT_AVAILABLE_SINCE: Final = 5  # before that, LEADER_NOT_AVAILABLE lets a clien
 CONSUMER: Final = -1
 
 
-def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse | Deferred:
     response = ListOffsetsResponse()
+    times = OffsetTimes()
     seen = set()
     for topic in message.topics:
         rows = []
         for asked in topic.partitions:
-            row = Row(partition_index=asked.partition_index)
+            row, partition = Row(partition_index=asked.partition_index), None
             rows.append(row)
             try:
                 if (topic.name, asked.partition_index) in seen:
@@ -52,16 +56,18 @@ def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse
                 )
                 if asked.timestamp < 0 and request.version < SINCE.get(asked.timestamp, 0):
                     raise ApiError(errors.UNSUPPORTED_VERSION)
-                _answer(partition, asked.timestamp, row, end=_end(partition, message))
+                end = _end(partition, message)
+                _answer(partition, asked.timestamp, row, end=end)
+                if asked.unread_offsets is not None:
+                    times.add(partition.log, asked.unread_offsets, end.offset, row)
                 if request.version < LEADER_EPOCH_SINCE:
                     row.leader_epoch = NO_LEADER_EPOCH
-            except ApiError as error:
-                is_old = error.error is errors.OFFSET_NOT_AVAILABLE and request.version < NOT_AVAILABLE_SINCE
-                row.error_code = (errors.LEADER_NOT_AVAILABLE if is_old else error.error).code
-            except DiskFailure:
-                row.error_code = errors.KAFKA_STORAGE_ERROR.code
+            except (ApiError, DiskFailure, CorruptBatch) as failure:
+                error = as_api_error(failure, partition).error
+                is_old = error is errors.OFFSET_NOT_AVAILABLE and request.version < NOT_AVAILABLE_SINCE
+                row.error_code = (errors.LEADER_NOT_AVAILABLE if is_old else error).code
         response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
-    return response
+    return times.answer(request, response)
 
 
 class _End(NamedTuple):

@@ -11,7 +11,7 @@ Differs from Kafka: nothing known.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.authorized_operations import authorized_operations, cluster_operations
 from barnabas.broker.auto_create import create_missing
@@ -28,6 +28,14 @@ Row: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionRow: TypeAlias = MetadataResponse.MetadataResponsePartition
 
 TOPIC_IDS_SINCE: Final = 12  # 10 and 11 have the field, but Kafka never understood it there
+LISTENER_ERRORS_SINCE: Final = 6  # before, a leader that is not told on the client's listener is one that is not there
+
+
+class Nodes(NamedTuple):
+    """The brokers, as a client on one listener may know them."""
+
+    alive: set[int]
+    hidden: set[int]  # there, but not to be reached by this listener
 
 
 def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
@@ -68,18 +76,25 @@ def _answer(request: Request, message: MetadataRequest, refused: dict[str, error
     broker = request.broker
     image = broker.image
     response = MetadataResponse(cluster_id=broker.cluster_id, controller_id=_controller_id(request))
+    nodes = Nodes(set(), set())
     for node_id in sorted(image.brokers):
         found = broker.endpoint_of(node_id, request.connection)
-        if found is not None and not image.brokers[node_id].is_fenced:
-            host, port, rack = found
-            response.brokers.append(
-                MetadataResponse.MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-            )
-    alive = {node.node_id for node in response.brokers}
+        if image.brokers[node_id].is_fenced:
+            continue
+        if found is None:
+            nodes.hidden.add(node_id)
+            continue
+        host, port, rack = found
+        nodes.alive.add(node_id)
+        response.brokers.append(
+            MetadataResponse.MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
+        )
+    if request.version < LISTENER_ERRORS_SINCE:
+        nodes.hidden.clear()
     if message.topics is None or (request.version == 0 and not message.topics):
-        response.topics = [_topic(image.topics.by_name[name], alive) for name in sorted(image.topics.by_name)]
+        response.topics = [_topic(image.topics.by_name[name], nodes) for name in sorted(image.topics.by_name)]
     else:
-        response.topics = [_asked(request, topic, alive, refused) for topic in message.topics]
+        response.topics = [_asked(request, topic, nodes, refused) for topic in message.topics]
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)
     if message.include_topic_authorized_operations:
@@ -95,41 +110,42 @@ def _controller_id(request: Request) -> int:
 
 
 def _asked(
-    request: Request, asked: MetadataRequest.MetadataRequestTopic, alive: set[int], refused: dict[str, errors.WireError]
+    request: Request, asked: MetadataRequest.MetadataRequestTopic, nodes: Nodes, refused: dict[str, errors.WireError]
 ) -> Row:
     topics = request.broker.image.topics
     if asked.topic_id != ZERO_UUID:
         found = topics.by_id.get(asked.topic_id)
         if found is None:
             return Row(error_code=errors.UNKNOWN_TOPIC_ID.code, name=None, topic_id=asked.topic_id)
-        return _topic(found, alive)
+        return _topic(found, nodes)
     name = asked.name or ""
     known = topics.by_name.get(name)
     if known is not None:
-        return _topic(known, alive)
+        return _topic(known, nodes)
     error = refused.get(name)
     if error is None:
         error = errors.INVALID_TOPIC_EXCEPTION if reason_invalid(name) else errors.UNKNOWN_TOPIC_OR_PARTITION
     return Row(error_code=error.code, name=name, is_internal=is_internal(name))
 
 
-def _topic(topic: TopicImage, alive: set[int]) -> Row:
+def _topic(topic: TopicImage, nodes: Nodes) -> Row:
     return Row(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(index, partition, alive) for index, partition in enumerate(topic.partitions)],
+        partitions=[_partition(index, partition, nodes) for index, partition in enumerate(topic.partitions)],
     )
 
 
-def _partition(index: int, partition: PartitionImage, alive: set[int]) -> PartitionRow:
-    has_leader = partition.leader in alive
+def _partition(index: int, partition: PartitionImage, nodes: Nodes) -> PartitionRow:
+    has_leader = partition.leader in nodes.alive
+    missing = errors.LISTENER_NOT_FOUND if partition.leader in nodes.hidden else errors.LEADER_NOT_AVAILABLE
     return PartitionRow(
-        error_code=0 if has_leader else errors.LEADER_NOT_AVAILABLE.code,
+        error_code=0 if has_leader else missing.code,
         partition_index=index,
         leader_id=partition.leader if has_leader else NO_BROKER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=[replica for replica in partition.replicas if replica not in alive],
+        offline_replicas=[replica for replica in partition.replicas if replica not in nodes.alive],
     )

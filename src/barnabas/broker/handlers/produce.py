@@ -6,7 +6,8 @@ Behaviour: each partition succeeds or fails alone. acks=0 gets no answer, and a 
 acks=1 is answered when the leader has written; acks=all when every in-sync replica has. The first batch of a
 transaction in a partition is appended when the coordinator knows of it: from version 12 on the leader tells it, before
 that it asks.
-Differs from Kafka: nothing known.
+Differs from Kafka: a leader that no follower has asked for anything while a batch waited says NOT_LEADER_OR_FOLLOWER,
+not REQUEST_TIMED_OUT, and closes the connection: it may be cut off.
 """
 
 from __future__ import annotations
@@ -206,11 +207,11 @@ def _wait(
             deferred.answer(response)
 
     def time_out() -> None:
-        for number in sorted(left):
-            row, partition, _ = waiting[number]
-            _unsay(row, partition.why_late(timeout_ms))
+        reasons = {number: waiting[number][1].why_late(timeout_ms) for number in sorted(left)}
+        for number, reason in reasons.items():
+            _unsay(waiting[number][0], reason)
         left.clear()
-        deferred.answer(response)
+        deferred.answer(response, is_last=errors.NOT_LEADER_OR_FOLLOWER in reasons.values())
 
     timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_out)
     for number, (_, partition, last_offset) in enumerate(waiting):

@@ -22,6 +22,7 @@ from barnabas.replication.partition import Partition
 from barnabas.storage.log import Appended
 from barnabas.storage.validate import WORKER_BYTES_MIN, needs_worker, validate
 from barnabas.transport.connection import Later, Parts
+from barnabas.transport.outbox import LastAnswer
 from barnabas.wire.batch import TRANSACTIONAL
 from barnabas.world.disk import DiskFailure
 
@@ -175,6 +176,13 @@ def _wait(answer: Callable[..., Parts], partition: Partition, appended: Appended
     def fail(error: WireError) -> None:
         settle(answer(error.code, -1, -1, -1))
 
-    timer = loop.call_later(timeout_ms / 1000, lambda: fail(partition.why_late(timeout_ms)))
+    def time_out() -> None:
+        error = partition.why_late(timeout_ms)
+        if error is errors.NOT_LEADER_OR_FOLLOWER:
+            settle(LastAnswer(answer(error.code, -1, -1, -1)))
+        else:
+            fail(error)
+
+    timer = loop.call_later(timeout_ms / 1000, time_out)
     partition.when_acknowledged(appended.last_offset, acknowledged)
     return future
