@@ -17,8 +17,7 @@ async def main(servers: str) -> None:
             async with producer.transaction():
                 for record in records:
                     await producer.send_soon("bills", b"bill for " + (record.value or b""), key=record.key)
-                positions = {place: consumer.position(place) for place in consumer.assignment}
-                await producer.send_offsets(positions, consumer.group_metadata)
+                await producer.send_offsets(consumer.positions, consumer.group_metadata)
             print(f"{len(records)} bills committed")
 
 

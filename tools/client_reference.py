@@ -106,6 +106,23 @@ def _lines() -> Iterator[str]:
                 default = f"`{setting.text(setting.default)}`" if setting.default not in (None, "") else "–"
                 yield f"| `{setting.name}` | {default} | {setting.doc} |"
         yield ""
+    yield from _without_effect()
+
+
+def _without_effect() -> Iterator[str]:
+    from barnabas.client.unused_settings import unoffered_settings, unused_settings
+
+    for title, said, settings in (
+        ("Settings without effect", "They may be given, and the log says so.", unused_settings()),
+        ("Settings for what is not offered", "They may be left out, or say what is so anyway.", unoffered_settings()),
+    ):
+        yield f"## {title}\n"
+        yield f"{said}\n"
+        yield "| setting | |\n|---|---|"
+        for setting in settings:
+            note = " Producers have it." if setting.name == "retries" else ""
+            yield f"| `{setting.name}` | {setting.doc}{note} |"
+        yield ""
 
 
 def _part(kind: Any) -> Iterator[str]:

@@ -266,7 +266,11 @@ class Accumulator:
 
     def adopt(self, queue: PartitionQueue, identity: Identity) -> None:
         for batch in queue.adopt(identity):
-            batch.fail(LostSequence(f"{batch.partition}: the batch may have been written; an earlier one failed"))
+            batch.fail(
+                LostSequence(
+                    f"{batch.partition}: the batch may have been written; to send it again might write it twice"
+                )
+            )
             self.settled(batch)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.client.admin_door import AdminDoor, problem
@@ -10,6 +10,7 @@ from barnabas.client.metadata import Broker
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.transport.versions import Shaped
+from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -82,3 +83,31 @@ class BrokerAdmin(AdminDoor):
             )
             for result in answer.results
         )
+
+    async def alter_replica_log_dirs(
+        self, broker: int, directories: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Move replicas of a broker to others of its directories; what became of each request.
+
+        The moves go on afterwards: ``describe_log_dirs`` shows them until they are done.
+        """
+        wanted: dict[str, dict[str, list[int]]] = {}
+        for (topic, index), path in directories.items():
+            wanted.setdefault(path, {}).setdefault(topic, []).append(index)
+        named = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+                    path=path, topics=[named(name=name, partitions=each) for name, each in topics.items()]
+                )
+                for path, topics in wanted.items()
+            ]
+        )
+        answer = await self._broker(broker, request, AlterReplicaLogDirsResponse)
+        return {
+            TopicPartition(topic.topic_name, part.partition_index): problem(
+                part.error_code, None, about=f"{topic.topic_name}-{part.partition_index}"
+            )
+            for topic in answer.results
+            for part in topic.partitions
+        }

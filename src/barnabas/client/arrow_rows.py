@@ -1,6 +1,6 @@
 """Rows of an Arrow table on their way to partitions: whom each row belongs to, and a batch's share as one value.
 
-No Python object is made for a row, unless a partitioner of one's own wants to see the distinct keys. pyarrow is
+No Python object is made for a row, unless a partitioner of one's own wants to see rows or keys. pyarrow is
 imported on first use; the producer's ``send_arrow`` calls this, bytes are made in ``wire/columns.py``.
 """
 
@@ -133,6 +133,17 @@ def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) ->
         encoded = encoded.combine_chunks()
     hashed = pa.array([partition_of(key) for key in encoded.dictionary.to_pylist()], pa.int32())
     return hashed.take(encoded.indices)
+
+
+def partitions_of_rows(
+    table: pyarrow.Table, partition_of: Callable[[bytes | None, bytes | None], int | None]
+) -> pyarrow.Array:
+    """The same by a function that is asked for every row, with its key and its value."""
+    import pyarrow as pa
+
+    values = table.column("value").to_pylist()
+    keys = table.column("key").to_pylist() if "key" in table.column_names else [None] * len(values)
+    return pa.array(map(partition_of, keys, values), pa.int32())
 
 
 def slices(table: pyarrow.Table, size_bytes_max: int) -> Iterator[pyarrow.Table]:

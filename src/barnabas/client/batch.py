@@ -125,6 +125,7 @@ class Batch:
         "order",
         "partition",
         "records",
+        "refusals",
         "reserved_bytes",
     )
 
@@ -139,6 +140,7 @@ class Batch:
         self.records = records
         self.reserved_bytes = 0  # of the producer's memory
         self.attempts = 0
+        self.refusals = 0  # attempts that left for a broker, in vain
         self.identity = Identity()
         self.base_sequence = NO_SEQUENCE
         self.encoded: bytearray | None = None
@@ -178,10 +180,11 @@ class Batch:
         if isinstance(self.records, Appended):
             self.records.builder.close()
 
-    def encode(self, codec: Codec, *, is_transactional: bool = False) -> bytearray:
+    def encode(self, codec: Codec, *, level: int | None = None, is_transactional: bool = False) -> bytearray:
         if self.encoded is None:
             facts: BatchFacts = {
                 "codec": codec,
+                "level": level,
                 "producer_id": self.identity.producer_id,
                 "producer_epoch": self.identity.producer_epoch,
                 "base_sequence": self.base_sequence,
@@ -219,7 +222,7 @@ class Batch:
         part = Batch(self.partition, records, order=self.order, opened_at=self.opened_at, deadline=self.deadline)
         part.first_index = self.first_index + start
         part.reserved_bytes = self.reserved_bytes * (end - start) // len(self.records)
-        part.attempts = self.attempts
+        part.attempts, part.refusals = self.attempts, self.refusals
         part.is_watched = self.is_watched
         if self.base_sequence != NO_SEQUENCE:
             part.number(self.identity, (self.base_sequence + start) & 0x7FFFFFFF)

@@ -61,6 +61,7 @@ class Admin:
     alter_configs = _waiting(admin.Admin.alter_configs)
     describe_cluster = _waiting(admin.Admin.describe_cluster)
     describe_log_dirs = _waiting(admin.Admin.describe_log_dirs)
+    alter_replica_log_dirs = _waiting(admin.Admin.alter_replica_log_dirs)
     list_groups = _waiting(admin.Admin.list_groups)
     describe_group = _waiting(admin.Admin.describe_group)
     group_offsets = _waiting(admin.Admin.group_offsets)

@@ -106,7 +106,14 @@ class Consumer(Generic[K, V]):
     def lag(self, partition: TopicPartition) -> int | None:
         return self._thread.call(lambda: self._inner.lag(partition))
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def epoch_before(self, partition: TopicPartition, offset: int) -> int:
+        return self._thread.call(lambda: self._inner.epoch_before(partition, offset))
+
+    @property
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._thread.call(lambda: self._inner.positions)
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         self._thread.call(lambda: self._inner.seek(partition, offset))
 
     def seek_to(self, starts: Mapping[TopicPartition, Start]) -> None:

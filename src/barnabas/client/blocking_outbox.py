@@ -1,8 +1,8 @@
 """Records on their way from the caller's thread to the loop's: whole bundles cross over, in their order.
 
-A record that needs nobody's decision goes straight into an open batch. The others go into bundles: the caller fills the
-newest, the loop takes the oldest; a bundle that was taken is filled no more. When the caller is far ahead it waits.
-``blocking_producer.py`` is the only user.
+A record that needs nobody's decision goes straight into an open batch, unless something that came before is still on
+its way. The others go into bundles: the caller fills the newest, the loop takes the oldest; a bundle that was taken is
+filled no more. When the caller is far ahead it waits.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from typing import Any, Final, Generic, NamedTuple
 from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata
 from barnabas.client.blocking_loop import LoopThread
 from barnabas.client.errors import ProducerClosed
+from barnabas.client.intake import Run
 from barnabas.client.producer import Producer
 from barnabas.client.serdes.serde import K, V
 from barnabas.model.errors import BarnabasError
-from barnabas.wire.record_builder import COMPILED
+from barnabas.wire.record_builder import COMPILED, OpenBatches
 
 BUNDLE_RECORDS_MAX: Final = 2_000
 BYTES_MAX: Final = 4 << 20  # on their way at any time
 RECORD_BYTES: Final = 64  # what a record takes here besides its value
 OBJECT_BYTES: Final = 256  # what an object will take is not known yet
 STRAIGHT_RECORDS_MIN: Final = 64  # a batch of fewer is not worth waiting for
-
-_new_tuple: Final = tuple.__new__
 
 
 class Bundle:
@@ -83,8 +82,7 @@ class Bundle:
 class Promise(NamedTuple):
     """What becomes of a record that was sent; ``result`` waits for it."""
 
-    outbox: Outbox[Any, Any]
-    place: Bundle | Batch
+    place: Bundle | Run
     number: int  # of the record there
 
     @property
@@ -96,10 +94,13 @@ class Promise(NamedTuple):
 
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
         """Where the record went; raises why it did not go, or TimeoutError."""
-        return self.outbox.thread.run(self._wait(timeout_ms))
+        outbox = self.place.outbox
+        assert outbox is not None
+        return outbox.thread.run(self._wait(timeout_ms))
 
     def _delivery(self) -> Delivery | None:
-        return self.place.delivery(self.number) if isinstance(self.place, Bundle) else Delivery(self.place, self.number)
+        place = self.place
+        return place.delivery(self.number) if isinstance(place, Bundle) else Delivery(place.batch, self.number)
 
     async def _wait(self, timeout_ms: int | None) -> RecordMetadata:
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -107,7 +108,7 @@ class Promise(NamedTuple):
             if delivery is None:
                 assert isinstance(self.place, Bundle)
                 if self.number not in self.place.failures:
-                    await self.outbox.carried()
+                    await self.place.outbox.carried()
                 delivery = self._delivery()
                 if delivery is None:
                     raise self.place.failures[self.number]
@@ -118,31 +119,18 @@ class Outbox(Generic[K, V]):
     def __init__(self, thread: LoopThread, producer: Producer[K, V]) -> None:
         self.thread = thread
         self._producer = producer
-        self._quickest = producer.intake.quickest
-        self._run_length = producer.intake.run_length
-        self.can_be_straight = COMPILED  # which makes an append one step for all threads
-        self._lock = thread.new_lock()  # around the newest bundle, which both threads may want
-        self._bundles: deque[Bundle] = deque()
+        producer.intake.outbox = self
+        # What the caller's thread may append to: only what is compiled does so in one step for all threads.
+        self.straight = OpenBatches(Promise, producer.cluster.world.clock.wall_ns)
+        producer.intake.straight = self.straight if COMPILED and producer.is_plain else None
+        self._lock = thread.new_lock()  # around the bundles, which both threads may want
+        self.bundles: deque[Bundle] = deque()
         self._newest: Bundle | None = None
-        self._is_busy = False  # the loop is asked to carry bundles over, or is at it
+        self.is_carrying = False  # the loop is asked to carry bundles over, or is at it
         self._put_bytes = 0  # counted by the caller's thread alone
         self._taken_bytes = 0  # and this by the loop's
         self._draining: asyncio.Task[None] | None = None
         self._failure: BarnabasError | None = None
-
-    def put_straight(self, topic: str, value: bytes) -> Promise:
-        """From the caller's thread: a keyless record goes into a batch that is open, if there is one and all that came
-        before is with the producer."""
-        if self._bundles or self._is_busy or not self.can_be_straight or not self._producer.is_plain:
-            return self.put(topic, value, None, (), None, None)  # type: ignore[arg-type]
-        delivery = self._quickest(topic, value)
-        if delivery is not None:
-            return _new_tuple(Promise, (self, delivery[0], delivery[1]))
-        is_waited_for = self._run_length(topic) >= STRAIGHT_RECORDS_MIN
-        promise = self.put(topic, value, None, (), None, None)  # type: ignore[arg-type]
-        if is_waited_for:
-            self.thread.run(self.carried())  # then there is a batch again that the records behind it go straight into
-        return promise
 
     def put(
         self,
@@ -153,53 +141,89 @@ class Outbox(Generic[K, V]):
         partition: int | None,
         timestamp_ms: int | None,
     ) -> Promise:
-        """From the caller's thread; waits while too much is on its way."""
+        """From the caller's thread; waits while too much is on its way, and for the next of the batches in a row."""
+        is_waited_for = False
+        is_bare = type(value) is bytes and key is None and partition is None and timestamp_ms is None and not headers
+        if is_bare and not self.is_busy:
+            promise = self.straight.promise(topic, value, None, (), None, None)
+            if promise is not None:
+                return promise  # type: ignore[no-any-return]  # what it had to wait for has arrived meanwhile
+            is_waited_for = self._is_next_in_a_row(topic)
         size_bytes = RECORD_BYTES + (len(value) if type(value) is bytes else OBJECT_BYTES)
         with self._lock:
-            bundle = self._newest
-            if (
-                bundle is None
-                or bundle.topic != topic
-                or bundle.partition != partition
-                or headers
-                or bundle.headers
-                or timestamp_ms is not None
-                or bundle.timestamp_ms is not None
-                or len(bundle.pairs) >= BUNDLE_RECORDS_MAX
-            ):
-                bundle = self._newest = Bundle(self, topic, headers, partition, timestamp_ms)
-                self._bundles.append(bundle)
-            pairs = bundle.pairs
-            pairs.append((key, value))
-            bundle.size_bytes += size_bytes
-            promise = Promise(self, bundle, len(pairs) - 1)
-        self._put_bytes += size_bytes
-        if not self._is_busy:
-            self._is_busy = True
-            self.thread.call_soon(self._called)
-        if self._put_bytes - self._taken_bytes > BYTES_MAX:
+            if not self.is_carrying:
+                # In this order, and before anything is put: wherever Ctrl-C ends this, whatever lies here is carried
+                # by the loop that was called, or nothing says that it was, and the next who comes calls it.
+                self.straight.hold()
+                self.thread.call_soon(self._called)
+                self.is_carrying = True
+            promise = self._put_in(topic, headers, partition, timestamp_ms, (key, value), size_bytes)
+        if is_waited_for or self._put_bytes - self._taken_bytes > BYTES_MAX:
             self.thread.run(self.carried())
         return promise
+
+    def _put_in(
+        self,
+        topic: str,
+        headers: Headers | Mapping[str, bytes | None],
+        partition: int | None,
+        timestamp_ms: int | None,
+        pair: tuple[K | None, V | None],
+        size_bytes: int,
+    ) -> Promise:
+        """Into the newest bundle, or a new one."""
+        bundle = self._newest
+        if (
+            bundle is None
+            or bundle.topic != topic
+            or bundle.partition != partition
+            or headers
+            or bundle.headers
+            or timestamp_ms is not None
+            or bundle.timestamp_ms is not None
+            or len(bundle.pairs) >= BUNDLE_RECORDS_MAX
+        ):
+            bundle = self._newest = Bundle(self, topic, headers, partition, timestamp_ms)
+            self.bundles.append(bundle)
+        bundle.pairs.append(pair)
+        bundle.size_bytes += size_bytes
+        self._put_bytes += size_bytes
+        return Promise(bundle, len(bundle.pairs) - 1)
+
+    def _is_next_in_a_row(self, topic: str) -> bool:
+        """The batch that many went straight into is full: those behind this one had better find the next."""
+        intake = self._producer.intake
+        run = intake.runs.get(topic)
+        if intake.straight is None or run is None or not run.fresh:
+            return False
+        return len(run.batch.records) >= STRAIGHT_RECORDS_MIN
 
     def _called(self) -> None:
         if self._draining is None or self._draining.done():
             self._draining = asyncio.get_running_loop().create_task(self._drain(), name="outbox")
 
     async def _drain(self) -> None:
-        while True:
-            while self._bundles:
+        try:
+            while not self._is_drained():
                 with self._lock:
-                    bundle = self._bundles.popleft()
+                    bundle = self.bundles.popleft()
                     if bundle is self._newest:
                         self._newest = None
                 try:
                     await self._carry(bundle)
                 finally:
                     self._taken_bytes += bundle.size_bytes
-            self._is_busy = False
-            if not self._bundles:  # looked at after the flag: whoever puts one now calls again
-                return
-            self._is_busy = True
+        except BaseException:
+            with self._lock:
+                self.is_carrying = False  # and what is left waits for the next who calls
+            raise
+
+    def _is_drained(self) -> bool:
+        with self._lock:
+            if not self.bundles:  # whoever puts one after this calls again
+                self.is_carrying = False
+                self.straight.let_go()
+            return not self.bundles
 
     async def _carry(self, bundle: Bundle) -> None:
         producer, pairs, topic = self._producer, bundle.pairs, bundle.topic
@@ -245,11 +269,11 @@ class Outbox(Generic[K, V]):
 
         In this order: what was taken out before the first look is with the producer if the second finds nobody at work.
         """
-        return bool(self._bundles) or self._is_busy
+        return bool(self.bundles) or self.is_carrying
 
     async def carried(self) -> None:
         """Until all that was put is with the producer, or could not be brought to it."""
-        while self._bundles or (self._draining is not None and not self._draining.done()):
+        while self.bundles or (self._draining is not None and not self._draining.done()):
             self._called()
             assert self._draining is not None
             await asyncio.wait([self._draining])

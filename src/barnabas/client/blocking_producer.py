@@ -39,6 +39,7 @@ class Producer(Generic[K, V]):
             lambda: producer.Producer(settings, key=key, value=value, **more)
         )
         self._outbox: Outbox[K, V] = Outbox(self._thread, self._inner)
+        self._straight = self._outbox.straight.promise
 
     def __enter__(self) -> Self:
         return self
@@ -72,9 +73,10 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Promise:
         """Wait only until there is room for the record; ``result`` of what this answers, or ``flush``, has the rest."""
-        if type(value) is bytes and key is None and partition is None and timestamp_ms is None and not headers:
-            return self._outbox.put_straight(topic, value)
-        return self._outbox.put(topic, value, key, headers, partition, timestamp_ms)
+        promise: Promise | None = self._straight(topic, value, key, headers, partition, timestamp_ms)
+        if promise is None:
+            promise = self._outbox.put(topic, value, key, headers, partition, timestamp_ms)
+        return promise
 
     def send_many(self, topic: str, records: Iterable[tuple[K | None, V | None]]) -> list[RecordMetadata]:
         """Send pairs of key and value, and wait for all of them."""

@@ -7,12 +7,13 @@ admin client share one cluster or have their own; bytes and connections are ``co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from barnabas.client.connections import Connection, retrieved
 from barnabas.client.errors import ClusterUnreachable, TimedOut
-from barnabas.client.metadata import ClusterMetadata, TopicMetadata
+from barnabas.client.metadata import Broker, ClusterMetadata, TopicMetadata
 from barnabas.client.settings import Settings, address_of
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, error_of
@@ -24,6 +25,7 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
+    from barnabas.client.tokens import Tokens
     from barnabas.world.world import World
 
 R = TypeVar("R", bound=Message)
@@ -47,6 +49,7 @@ class Cluster:
         self._fresh_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
         self._turn = 0
+        self._tokens: Tokens | None = None  # all connections share them
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,7 +120,11 @@ class Cluster:
         connection = self._connections.get((broker, lane))
         if connection is None:
             host, port = self._address(broker)
-            connection = Connection(host, port, settings=self.settings, chance=self._chance)
+            if self._tokens is None and self.settings.sasl_mechanism == "OAUTHBEARER":
+                from barnabas.client.tokens import Tokens
+
+                self._tokens = Tokens(self.settings)
+            connection = Connection(host, port, settings=self.settings, chance=self._chance, tokens=self._tokens)
             self._connections[broker, lane] = connection
         return connection
 
@@ -135,7 +142,14 @@ class Cluster:
         turn = self._turn % len(known) if known else 0
         known = known[turn:] + known[:turn]
         known.sort(key=lambda broker: not self._is_connected(broker))
+        if known and not self._recovers:
+            return known
         return known + [BOOTSTRAP_ID - index for index in range(len(self.settings.bootstrap_servers))]
+
+    @property
+    def _recovers(self) -> bool:
+        """From brokers that are all gone, by the configured addresses."""
+        return self.settings.metadata_recovery_strategy == "rebootstrap"
 
     def _is_connected(self, broker: int) -> bool:
         connection = self._connections.get((broker, MAIN_LANE))
@@ -146,7 +160,7 @@ class Cluster:
     def invalidate(self) -> None:
         """An answer said that the picture is out of date."""
         self._is_stale = True
-        self.fresh = {}
+        self._renew({})
 
     async def topic(self, name: str, *, auto_create: bool = False, timeout_ms: int | None = None) -> TopicMetadata:
         """What is known of a topic; asks until the cluster knows it and every partition has been led."""
@@ -213,14 +227,14 @@ class Cluster:
         await asyncio.shield(task)
 
     async def _ask(self, *, auto_create: bool) -> None:
-        wanted = sorted(self._wanted)
-        response = await self.call_any(
-            MetadataRequest(
-                topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in wanted],
-                allow_auto_topic_creation=auto_create,
-            ),
-            MetadataResponse,
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(self._wanted)],
+            allow_auto_topic_creation=auto_create,
         )
+        response = await self.call_any(request, MetadataResponse)
+        if response.error_code == errors.REBOOTSTRAP_REQUIRED.code and self._recovers:  # KIP-1102
+            self._adopt(replace(self.metadata, brokers={}))  # only the configured addresses are left
+            response = await self.call_any(request, MetadataResponse)
         if response.error_code != errors.NONE.code:
             raise ApiError(error_of(response.error_code))
         self._is_stale = False
@@ -228,10 +242,19 @@ class Cluster:
         self._time = asyncio.get_running_loop().time  # it is asked for every record that is sent
         self._fresh_until = self._time() + self.settings.metadata_max_age_ms / 1000
 
+    def learn_leaders(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker]) -> None:
+        """What a broker that no longer leads says of who does (KIP-951): nobody needs to be asked then."""
+        metadata = self.metadata.led_by(leaders, nodes)
+        if metadata is not self.metadata:
+            self._adopt(metadata)
+
     def _learn(self, response: MetadataResponse) -> None:
-        self.metadata = self.metadata.updated(response)
+        self._adopt(self.metadata.updated(response))
+
+    def _adopt(self, metadata: ClusterMetadata) -> None:
+        self.metadata = metadata
         if not self._is_stale:
-            self.fresh = {name: topic for name, topic in self.metadata.topics.items() if topic.is_usable}
+            self._renew({name: topic for name, topic in self.metadata.topics.items() if topic.is_usable})
         for key, connection in list(self._connections.items()):
             broker = self.metadata.brokers.get(key[0])
             if key[0] > BOOTSTRAP_ID and (broker is None or (broker.host, broker.port) != _end(connection)):
@@ -270,7 +293,12 @@ class Cluster:
         for topic in sorted(gone):
             self._wanted.discard(topic)
             self.metadata = self.metadata.without(topic)
-        self.fresh = {name: entry for name, entry in self.fresh.items() if name not in gone}
+        self._renew({name: entry for name, entry in self.fresh.items() if name not in gone})
+
+    def _renew(self, fresh: dict[str, TopicMetadata]) -> None:
+        """Whoever has decided something by what was known before finds it empty."""
+        before, self.fresh = self.fresh, fresh
+        before.clear()
 
 
 def _end(connection: Connection) -> tuple[str, int]:

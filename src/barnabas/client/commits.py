@@ -34,6 +34,16 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
+def check_storable(offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
+    """ValueError for one that no record has: to store "no position yet" would send the group back to the start."""
+    for place, entry in offsets.items():
+        offset = entry.offset if isinstance(entry, OffsetAndMetadata) else entry
+        if offset < 0:
+            raise ValueError(
+                f"{place}: {offset} is no offset to store; consumer.positions leaves out partitions without a position"
+            )
+
+
 class GroupMetadata(NamedTuple):
     """Who commits: a member in a generation, or nobody in particular."""
 

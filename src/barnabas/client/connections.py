@@ -22,22 +22,33 @@ from barnabas.wire.message import Message, Unencodable
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from barnabas.client.tokens import Tokens
+
 R = TypeVar("R", bound=Message)
 
 CLOSE_SECONDS_MAX: Final = 1.0
 
 
 class Connection:
-    def __init__(self, host: str, port: int, *, settings: Settings, chance: Callable[[int], int]) -> None:
+    def __init__(
+        self, host: str, port: int, *, settings: Settings, chance: Callable[[int], int], tokens: Tokens | None = None
+    ) -> None:
         self.host = host
         self.port = port
         self.ranges = ApiRanges({})
         self._settings = settings
         self._chance = chance
+        self._tokens = tokens
+        self._calls = 0  # that are under way
+        self._idle_since = 0.0  # on the loop's clock, as the times below
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, chance)
+        self._patience = Backoff(
+            settings.socket_connection_setup_timeout_ms, settings.socket_connection_setup_timeout_max_ms, chance
+        )
         self._channel: Channel | None = None
         self._opening: asyncio.Task[Channel] | None = None
-        self._dial_not_before = 0.0  # on the loop's clock
+        self._dial_not_before = 0.0
         self._quiet_until = 0.0  # the broker asked us to keep quiet (KIP-219)
         self._is_closed = False
 
@@ -81,6 +92,7 @@ class Connection:
         """One attempt: the answer in the highest common version, or why there is none."""
         loop = asyncio.get_running_loop()
         timeout_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        self._calls += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 channel = await self.open()
@@ -101,6 +113,9 @@ class Connection:
             self.drop()
             name = _name(message)
             raise TimedOut(f"{self.host}:{self.port} did not answer {name} within {timeout_ms} ms") from None
+        finally:
+            self._calls -= 1
+            self._idle_since = loop.time()
         assert isinstance(answer, response)
         self.heed_throttle(getattr(answer, "throttle_time_ms", 0), now=loop.time())
         return answer
@@ -109,6 +124,7 @@ class Connection:
         """Send a request that has no answer."""
         channel = await self.open()
         version = self.ranges.highest_common(type(message), version_max=version_max)
+        self._idle_since = asyncio.get_running_loop().time()
         await channel.send_silent(message, version)
 
     def heed_throttle(self, throttle_time_ms: int, *, now: float) -> None:
@@ -121,12 +137,37 @@ class Connection:
             await asyncio.sleep(pause)
 
     def drop(self) -> None:
-        """Give the channel up, because its peer no longer answers; the next call dials again."""
+        """Give the channel up; the next call dials again."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         if self._channel is not None:
             self._channel.close()
 
+    def _watch_idleness(self) -> None:
+        """Close the channel once nobody has used it for connections.max.idle.ms; the next call dials again."""
+        limit = self._settings.connections_max_idle_ms / 1000
+        if limit < 0:
+            return
+        loop = asyncio.get_running_loop()
+        self._idle_since = loop.time()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = loop.call_later(limit, self._look_at_idleness, limit)
+
+    def _look_at_idleness(self, limit: float) -> None:
+        self._idle_timer = None
+        if not self.is_open:
+            return
+        loop = asyncio.get_running_loop()
+        left = limit if self._calls or self.in_flight else self._idle_since + limit - loop.time()
+        if left > 0:
+            self._idle_timer = loop.call_later(left, self._look_at_idleness, limit)
+        else:
+            self.drop()
+
     async def close(self) -> None:
         self._is_closed = True
+        self.drop()
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
             await asyncio.wait([self._opening])
@@ -144,7 +185,7 @@ class Connection:
         settings = self._settings
         channel: Channel | None = None
         try:
-            async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
+            async with asyncio.timeout(self._patience.next_ms() / 1000):
                 channel = await Channel.connect(
                     self.host,
                     self.port,
@@ -152,10 +193,11 @@ class Connection:
                     frame_bytes_max=settings.receive_frame_max_bytes,
                     ssl=_tls(settings) if settings.has_tls else None,
                 )
+            _size_buffers(channel, settings)
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 self.ranges = await agree(channel)
                 if settings.has_sasl:
-                    await _sign_in(channel, settings, self._chance)
+                    await _sign_in(channel, settings, self._chance, self._tokens)
         except TimeoutError:
             self._dial_not_before = loop.time() + self._backoff.next_ms() / 1000
             raise Unreachable(self.host, self.port, "no answer; is a Kafka broker listening there?") from None
@@ -168,10 +210,20 @@ class Connection:
             # Only now may others use it: before the versions are agreed on nobody knows what to say.
             self._channel = channel
             self._backoff.reset()
+            self._patience.reset()
+            self._watch_idleness()
             return channel
         finally:
             if channel is not None and channel is not self._channel:
                 channel.close()
+
+
+def _size_buffers(channel: Channel, settings: Settings) -> None:
+    sizes = settings.send_buffer_bytes, settings.receive_buffer_bytes
+    if max(sizes) >= 0 and channel.socket is not None:  # a simulated connection has none
+        from barnabas.world.real import size_buffers
+
+        size_buffers(channel.socket, *sizes)
 
 
 def _name(message: Message | Shaped) -> str:
@@ -187,10 +239,11 @@ def _tls(settings: Settings) -> SSLContext | None:
     return tls_of(settings)
 
 
-async def _sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int]) -> None:
+async def _sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int], tokens: Tokens | None) -> None:
     from barnabas.client.sign_in import sign_in
+    from barnabas.client.tokens import Tokens
 
-    await sign_in(channel, settings, chance)
+    await sign_in(channel, settings, chance, tokens or Tokens(settings))
 
 
 def retrieved(task: asyncio.Task[Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.commits import OffsetAndMetadata
 from barnabas.client.connections import retrieved
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import Cursor
@@ -21,7 +22,7 @@ from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offs
 from barnabas.client.record import ConsumerRecord
 from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.stored_offsets import StoredOffsets
-from barnabas.model.ids import TopicPartition
+from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition
 from barnabas.wire.columns import schema
 from barnabas.world.world import World
 
@@ -134,9 +135,14 @@ class Consumer(StoredOffsets, Generic[K, V]):
         return list(self._cursors)
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that will be handed out."""
+        """The offset of the next record that will be handed out; -1 while that is not known yet."""
         ahead = [record.offset for record in self._ready if (record.topic, record.partition) == partition]
-        return min(ahead, default=self._cursors[partition].position)
+        return min([*ahead, self._cursors[partition].position])
+
+    def epoch_before(self, partition: TopicPartition, offset: int) -> int:
+        """The leader epoch of the record before an offset; -1 if it was not read here, or if nobody knows."""
+        cursor = self._cursors.get(partition)
+        return NO_LEADER_EPOCH if cursor is None else cursor.epoch_before(offset)
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """Where the partition ended at the last fetch; -1 before the first one."""
@@ -153,8 +159,10 @@ class Consumer(StoredOffsets, Generic[K, V]):
         for partition in starts:
             self.seek(partition, offsets[partition])
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        self._cursors[partition].seek(offset)
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from there. With a leader epoch, as ``committed`` gives it, a log that was truncated is noticed."""
+        entry = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        self._cursors[partition].seek(entry.offset, entry.leader_epoch)
         self._ready = [record for record in self._ready if (record.topic, record.partition) != partition]
         self._started().wake()
 
@@ -193,8 +201,8 @@ class Consumer(StoredOffsets, Generic[K, V]):
     async def poll_arrow(self, *, timeout_ms: int | None = None, with_headers: bool = False) -> pyarrow.Table:
         """All records that are here, as soon as there are some, as columns: no Python object is made for a record.
 
-        The columns are key, value, topic, partition, offset, timestamp, timestampType; headers are objects, and come
-        only if they are asked for.
+        The columns are key, value, topic, partition, offset, timestamp and timestampType; headers are one more column,
+        a list of key and value for each row, if they are asked for.
         """
         import pyarrow as pa
 
@@ -221,7 +229,7 @@ class Consumer(StoredOffsets, Generic[K, V]):
         for record in records:
             cursor = self._cursors.get(TopicPartition(record.topic, record.partition))
             if cursor is not None and record.offset < cursor.position:
-                cursor.seek(record.offset)
+                cursor.rewind(record.offset)
 
     def give_back(self, records: Iterable[ConsumerRecord[K, V]]) -> None:
         """Records of the last poll that were not looked at: the next poll hands them out again."""

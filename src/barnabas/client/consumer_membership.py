@@ -39,7 +39,14 @@ class ConsumerMembership:
     is_cooperative = True
 
     def __init__(
-        self, *, group_id: str, member_id: str, instance_id: str | None, rebalance_timeout_ms: int, rack: str | None
+        self,
+        *,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        rebalance_timeout_ms: int,
+        rack: str | None,
+        assignor: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.member_id = member_id
@@ -49,10 +56,12 @@ class ConsumerMembership:
         self.owned: tuple[TopicPartition, ...] = ()
         self.target: dict[Uuid, list[int]] | None = None  # what the broker wants us to have, if it said so
         self.is_lost = False
+        self.former = (NO_GENERATION, member_id)  # the epoch and the id under which we had what is lost
         self.failure: ApiError | None = None
         self.heartbeat_interval_ms = 0
         self._rebalance_timeout_ms = rebalance_timeout_ms
         self._rack = rack
+        self._assignor = assignor
         self._says_everything = True  # until the broker has heard it once
         self._says_owned = True
 
@@ -85,6 +94,7 @@ class ConsumerMembership:
         if self._says_everything:
             request.instance_id = self.instance_id
             request.rack_id = self._rack
+            request.server_assignor = self._assignor
             request.rebalance_timeout_ms = self._rebalance_timeout_ms
             request.subscribed_topic_names = None if topics is None else list(topics)
             request.subscribed_topic_regex = pattern
@@ -163,7 +173,9 @@ class ConsumerMembership:
         raise GroupRefused(row, f"group {self.group_id!r}: {message or row.text}")
 
     def _forget(self) -> None:
-        self.is_lost = self.is_lost or bool(self.owned)
+        if self.owned and not self.is_lost:
+            self.is_lost = True
+            self.former = (self.generation, self.member_id)
         self.owned = ()
         self.target = None
         self.generation = NO_GENERATION

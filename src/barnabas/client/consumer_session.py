@@ -33,6 +33,7 @@ class ConsumerSession(Standing):
             instance_id=settings.group_instance_id,
             rebalance_timeout_ms=settings.max_poll_interval_ms,
             rack=settings.client_rack or None,
+            assignor=settings.group_remote_assignor,
         )
         self.assigned: tuple[TopicPartition, ...] = ()
         self._wake = asyncio.Event()

@@ -39,11 +39,17 @@ class ConsumerSettings(Settings):
     session_timeout_ms: int = milliseconds(45_000, "How long the group waits for a heartbeat.", minimum=1)
     heartbeat_interval_ms: int = milliseconds(3_000, "How often to say that we are alive.", minimum=1)
     max_poll_interval_ms: int = milliseconds(300_000, "How long between two polls before we leave.", minimum=1)
+    group_remote_assignor: str | None = setting(
+        Kind.STRING, None, "How the broker shares partitions, in groups of the consumer protocol; else as it likes."
+    )
     partition_assignment_strategy: tuple[str, ...] = setting(
         Kind.LIST, ("range", "cooperative-sticky"), "How the group shares partitions, the favourite first."
     )
     enable_auto_commit: bool = setting(Kind.BOOLEAN, True, "Whether positions are stored without being asked to.")
     auto_commit_interval_ms: int = milliseconds(5_000, "How often positions are stored.")
+    exclude_internal_topics: bool = setting(
+        Kind.BOOLEAN, True, "Whether a pattern leaves out the cluster's own topics, in classic groups."
+    )
     allow_auto_create_topics: bool = setting(Kind.BOOLEAN, True, "Whether a subscription may create its topics.")
     fetch_min_bytes: int = setting(Kind.INT, 1, "Bytes that make a broker answer a fetch at once.", minimum=0)
     fetch_max_wait_ms: int = milliseconds(500, "How long a broker may wait for fetch.min.bytes.")
@@ -80,5 +86,7 @@ class ConsumerSettings(Settings):
                 raise InvalidSetting(f"partition.assignment.strategy: {name!r} is none of {known}")
         if not strategies:
             raise InvalidSetting("partition.assignment.strategy is empty: name at least one")
+        if self.group_remote_assignor is not None and self.group_protocol == "classic":
+            raise InvalidSetting("group.remote.assignor needs group.protocol=consumer")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise InvalidSetting("heartbeat.interval.ms must be less than session.timeout.ms")

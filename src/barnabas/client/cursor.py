@@ -7,13 +7,16 @@ decoded before somebody wants it.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.epochs import EpochStart, EpochTrail
 from barnabas.client.isolation import Visibility
 from barnabas.client.record import ConsumerRecord
+from barnabas.client.truncation import EpochEnd
 from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
-from barnabas.model.ids import NO_BROKER, NO_OFFSET, TopicPartition
+from barnabas.model.ids import NO_BROKER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition, Uuid
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
 from barnabas.wire.columns import to_arrow
 from barnabas.wire.records import OFFSET_MAX, decode_batch, decode_placed
@@ -22,6 +25,8 @@ from barnabas.world.disk import Buffer
 if TYPE_CHECKING:
     import pyarrow
 
+
+UNVALIDATED: Final = -2  # no leader's epoch, not even one that is not known
 
 __all__ = ["Chunk", "ConsumerRecord", "Cursor"]
 
@@ -109,6 +114,7 @@ class Cursor:
         "_ready",
         "_settings",
         "_taken",
+        "_trail",
         "closest_replica",
         "closest_until",
         "end_offset",
@@ -122,6 +128,8 @@ class Cursor:
         "partition",
         "position",
         "seeks",
+        "topic_id",
+        "valid_epoch",
     )
 
     def __init__(self, partition: TopicPartition, settings: ConsumerSettings) -> None:
@@ -138,13 +146,27 @@ class Cursor:
         self.not_before = 0.0
         self.error: BarnabasError | None = None  # raised by the next poll
         self.seeks = 0  # an answer to a fetch from before the last seek is thrown away
+        self.topic_id: Uuid | None = None
+        self.valid_epoch = UNVALIDATED  # of the leader whose log is known to have what was read
+        self._trail = EpochTrail()
         self._settings = settings
         self._chunks: deque[Chunk] = deque()
         self._ready: list[ConsumerRecord] | None = None  # the batch that is being handed out
         self._taken = 0  # how many of them were
         self._next_offset = NO_OFFSET  # behind the batch that is being handed out
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: int, leader_epoch: int = NO_LEADER_EPOCH) -> None:
+        """Go on at an offset. If the epoch of the record before it is known, the leader is asked if it has that."""
+        self._trail.begin(offset, leader_epoch)
+        self.valid_epoch = UNVALIDATED
+        self._move(offset)
+
+    def rewind(self, offset: int) -> None:
+        """Go back to something that was read."""
+        self._trail.begin(offset, self.epoch_before(offset))
+        self._move(offset)
+
+    def _move(self, offset: int) -> None:
         self.position = self.fetch_offset = offset
         self.error = None
         self.seeks += 1
@@ -167,7 +189,41 @@ class Cursor:
             return False
         return len(self._chunks) < 2
 
-    def add(self, chunk: Chunk, *, next_offset: int) -> None:
+    # --- leader epochs --------------------------------------------------------------------------------------------
+
+    def epoch_before(self, offset: int) -> int:
+        """The leader epoch of the record before an offset, if that was read here."""
+        return self._trail.before(offset) if offset <= self.fetch_offset else NO_LEADER_EPOCH
+
+    def is_valid_in(self, leader_epoch: int) -> bool:
+        """Whether this leader's log is known to have what was read; without epochs there is nothing to compare."""
+        if self.valid_epoch == leader_epoch:
+            return True
+        if leader_epoch >= 0 and self.epoch_before(self.fetch_offset) >= 0:
+            return False
+        self.valid_epoch = leader_epoch
+        return True
+
+    def confirm(self, leader_epoch: int, end: EpochEnd) -> None:
+        """The leader has what was handed out; what was fetched ahead is fetched again if it has not all of that."""
+        self._trail.cap(end.epoch)
+        self.valid_epoch = leader_epoch
+        if end.offset < self.fetch_offset:
+            self.rewind(self.position)
+
+    def is_of(self, topic_id: Uuid) -> None:
+        """A topic that was made anew under the old name has other records: their epochs say nothing about ours."""
+        if self.topic_id not in (None, topic_id):
+            self.forget_epochs()
+        self.topic_id = topic_id
+
+    def forget_epochs(self) -> None:
+        self._trail.begin(self.fetch_offset, NO_LEADER_EPOCH)
+
+    # --- records --------------------------------------------------------------------------------------------------
+
+    def add(self, chunk: Chunk, *, next_offset: int, epochs: Iterable[EpochStart] = ()) -> None:
+        self._trail.extend(epochs)
         chunk.next_offset = next_offset
         self._chunks.append(chunk)
         self.fetch_offset = next_offset
@@ -216,7 +272,7 @@ class Cursor:
                 if self.is_at_end:
                     break
         except Malformed as error:
-            self.seek(self.position)
+            self.rewind(self.position)
             self.error = error
         if self.end_offset is not None and self.position > self.end_offset:
             self.position = self.end_offset
@@ -229,7 +285,7 @@ class Cursor:
                 found = self._chunks[0].next(self.partition, self._settings)
             except Malformed as error:
                 # Whoever goes on after this error asks for the same batch again: nothing is skipped in silence.
-                self.seek(self.position)
+                self.rewind(self.position)
                 self.error = error
                 return False
             if found is None:

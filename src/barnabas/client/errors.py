@@ -47,11 +47,30 @@ class ProducerClosed(BarnabasError):
 
 
 class LostSequence(BarnabasError):
-    """A batch may have been written, but an earlier one failed for good, so it cannot be sent again without doubt."""
+    """A batch may have been written; an earlier one failed for good or the broker does not know it any more, so to send
+    it again might write it twice."""
 
 
 class OffsetGone(BarnabasError):
     """The position is outside of the log and auto.offset.reset is none."""
+
+
+class LogTruncated(OffsetGone):
+    """Records that were read are not in the log any more, others may have their offsets, and auto.offset.reset is none.
+
+    A replica that did not have them was made the leader. What was read below ``divergent_offset`` is still there;
+    it is None if the leader cannot tell. Whoever wants to go on seeks.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, position: int, divergent_offset: int | None, leader_epoch: int | None
+    ) -> None:
+        where = "" if divergent_offset is None else f"; from {divergent_offset} on it is another log"
+        super().__init__(f"{partition}: the log was truncated below the position {position}{where}")
+        self.partition = partition
+        self.position = position
+        self.divergent_offset = divergent_offset
+        self.leader_epoch = leader_epoch  # of the record before the divergent offset
 
 
 class GroupRefused(ApiError):
@@ -94,6 +113,20 @@ class Undecodable(BarnabasError):
 
 class CannotEncode(BarnabasError):
     """Rows that cannot be made into records; none of them was sent."""
+
+
+class CannotPartition(BarnabasError):
+    """The function that chooses partitions failed, or chose one that there is not; the record was not sent."""
+
+
+class NoToken(BarnabasError):
+    """No token to sign in with could be had; the sentence says why."""
+
+
+class IssuerUnreachable(NoToken):
+    """Who gives out tokens cannot be asked at the moment."""
+
+    retriable = True
 
 
 class MissingDependency(BarnabasError):

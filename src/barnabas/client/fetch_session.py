@@ -1,6 +1,6 @@
 """A fetch session seen from the client (KIP-227): after the first request only what changed is said.
 
-Pure. The fetcher keeps one session for each broker, asks here what to put into a request and reports how it went.
+Pure. The fetcher keeps one session for each broker, asks here what a request says and reports how it went.
 """
 
 from __future__ import annotations
@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from barnabas.model.ids import TopicPartition, Uuid
+from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.offsets import ISOLATION_LEVELS
+from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
+from barnabas.wire.messages.fetch import FetchRequest
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
 EPOCH_MAX: Final = 2**31 - 1
+HISTORY_SINCE: Final = 12  # from this version on a broker compares epochs
 
 
 class Wanted(NamedTuple):
@@ -22,6 +26,7 @@ class Wanted(NamedTuple):
     fetch_offset: int
     leader_epoch: int
     size_bytes_max: int
+    last_fetched_epoch: int = NO_LEADER_EPOCH
 
 
 class Plan(NamedTuple):
@@ -67,3 +72,40 @@ class FetchSession:
         """Something went wrong: the next request tells everything anew."""
         self._id, self._epoch = NO_SESSION, FIRST_EPOCH
         self._known = {}
+
+
+def request_of(plan: Plan, settings: ConsumerSettings, version: int) -> FetchRequest:
+    """What is sent for a plan."""
+    topics: dict[str, FetchRequest.FetchTopic] = {}
+    for place, want in plan.changed.items():
+        entry = topics.get(place.topic)
+        if entry is None:
+            entry = FetchRequest.FetchTopic(topic=place.topic, topic_id=want.topic_id, partitions=[])
+            topics[place.topic] = entry
+        entry.partitions.append(
+            FetchRequest.FetchPartition(
+                partition=place.partition,
+                current_leader_epoch=want.leader_epoch,
+                fetch_offset=want.fetch_offset,
+                last_fetched_epoch=want.last_fetched_epoch if version >= HISTORY_SINCE else NO_LEADER_EPOCH,
+                partition_max_bytes=want.size_bytes_max,
+            )
+        )
+    forgotten: dict[str, FetchRequest.ForgottenTopic] = {}
+    for place, topic_id in plan.forgotten.items():
+        gone = forgotten.setdefault(
+            place.topic, FetchRequest.ForgottenTopic(topic=place.topic, topic_id=topic_id, partitions=[])
+        )
+        gone.partitions.append(place.partition)
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=settings.fetch_max_wait_ms,
+        min_bytes=settings.fetch_min_bytes,
+        max_bytes=settings.fetch_max_bytes,
+        isolation_level=ISOLATION_LEVELS[settings.isolation_level],
+        session_id=plan.session_id,
+        session_epoch=plan.epoch,
+        topics=list(topics.values()),
+        forgotten_topics_data=list(forgotten.values()),
+        rack_id=settings.client_rack,
+    )

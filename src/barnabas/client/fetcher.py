@@ -7,29 +7,36 @@ records and waits for its news.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import Chunk, Cursor
-from barnabas.client.errors import OffsetGone, RecordTooLarge
-from barnabas.client.fetch_session import FetchSession, Plan, Wanted
+from barnabas.client.cursor import UNVALIDATED, Chunk, Cursor
+from barnabas.client.epochs import EpochStart
+from barnabas.client.errors import LogTruncated, OffsetGone, RecordTooLarge
+from barnabas.client.fetch_session import FetchSession, Wanted, request_of
 from barnabas.client.isolation import Visibility
-from barnabas.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, resolve
+from barnabas.client.moved_leaders import is_leader_found, learn_leaders
+from barnabas.client.offsets import EARLIEST, LATEST, resolve
+from barnabas.client.truncation import Doubt, EpochEnd, ends_of_epochs
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed, error_of
 from barnabas.model.ids import NO_BROKER, ZERO_UUID, TopicPartition
-from barnabas.transport.versions import NO_LIMIT
+from barnabas.observe.log import logger
+from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.batch import iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
 PAUSE_MS_MIN: Final = 1  # whatever retry.backoff.ms says: a pause that is over at once is none
 FETCH_LANE: Final = "fetch"  # a long poll would hold up whatever waits behind it on the same connection
 NAMED_VERSION_MAX: Final = 12  # from 13 on Fetch speaks of topic ids
+STALE_LOOKS_MAX: Final = 10  # at metadata that is older than what was read
 _SESSION_ERRORS: Final = frozenset(
     {errors.FETCH_SESSION_ID_NOT_FOUND, errors.INVALID_FETCH_SESSION_EPOCH, errors.FETCH_SESSION_TOPIC_ID_ERROR}
 )
+
+_log: Final = logger("client")
 
 
 class Fetcher:
@@ -40,6 +47,8 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._resetting: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._validating: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._stale_looks: dict[TopicPartition, int] = {}
         self._wake = asyncio.Event()
         self.news = asyncio.Event()
 
@@ -62,28 +71,46 @@ class Fetcher:
                 except TimeoutError:
                     continue
         finally:
-            for task in (*self._fetching.values(), *self._resetting.values()):
+            for task in (*self._fetching.values(), *self._resetting.values(), *self._validating.values()):
                 task.cancel()
 
     async def _look(self, now: float) -> None:
         by_source: dict[int, dict[TopicPartition, Cursor]] = {}
+        doubtful: dict[int, dict[TopicPartition, Cursor]] = {}
         for place, cursor in list(self._cursors.items()):
-            if cursor.wants_fetch(now) and place not in self._resetting:
-                source = await self._source(cursor, now)
-                if source is not None:
-                    by_source.setdefault(source, {})[place] = cursor
+            if not cursor.wants_fetch(now) or place in self._resetting or place in self._validating:
+                continue
+            if not await self._is_known(cursor, now):
+                continue
+            is_valid = cursor.is_valid_in(self._cluster.metadata.leader_epoch(place))
+            if not is_valid:
+                cursor.closest_replica = NO_BROKER  # only the leader can tell, and may know a closer one
+                if self._is_behind(cursor):
+                    self._postpone(cursor, ApiError(errors.FENCED_LEADER_EPOCH), now)
+                    continue
+            source = self._source(cursor, now)
+            if source is not None:
+                (by_source if is_valid else doubtful).setdefault(source, {})[place] = cursor
         for source, cursors in sorted(by_source.items()):
             if source not in self._fetching:
                 task = asyncio.get_running_loop().create_task(self._fetch(source, cursors), name=f"fetch:{source}")
                 self._fetching[source] = task
+        for leader, cursors in sorted(doubtful.items()):
+            task = asyncio.get_running_loop().create_task(self._validate(leader, cursors), name=f"validate:{leader}")
+            self._validating |= dict.fromkeys(cursors, task)
 
-    async def _source(self, cursor: Cursor, now: float) -> int | None:
-        """The leader, or the replica that it has sent us to, for as long as metadata would count as fresh (KIP-392)."""
+    async def _is_known(self, cursor: Cursor, now: float) -> bool:
+        """Whether what is known of the topic is fresh."""
         try:
-            await self._cluster.topic(cursor.partition.topic, timeout_ms=0)
+            topic = await self._cluster.topic(cursor.partition.topic, timeout_ms=0)
         except BarnabasError as error:
             self._postpone(cursor, error, now)
-            return None
+            return False
+        cursor.is_of(topic.id)
+        return True
+
+    def _source(self, cursor: Cursor, now: float) -> int | None:
+        """The leader, or the replica that it has sent us to, for as long as metadata would count as fresh (KIP-392)."""
         if cursor.closest_replica != NO_BROKER:
             if now < cursor.closest_until and cursor.closest_replica in self._cluster.metadata.brokers:
                 return cursor.closest_replica
@@ -109,11 +136,12 @@ class Fetcher:
         session = self._sessions.setdefault(source, FetchSession())
         seeks = {place: cursor.seeks for place, cursor in cursors.items()}
         try:
-            plan = session.plan({place: self._wanted(cursor) for place, cursor in cursors.items()})
+            wanted = {place: self._wanted(cursor) for place, cursor in cursors.items()}
+            plan = session.plan(wanted)
             is_named = any(want.topic_id == ZERO_UUID for want in plan.changed.values())
             answer = await self._cluster.call(
                 source,
-                self._request(plan),
+                Shaped(FetchRequest, lambda version: request_of(plan, self._settings, version)),
                 FetchResponse,
                 lane=FETCH_LANE,
                 timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_max_wait_ms,
@@ -123,7 +151,7 @@ class Fetcher:
             if row is not errors.NONE:
                 raise ApiError(row)
             session.answered(answer.session_id)
-            self._take(answer, cursors, seeks, loop.time())
+            self._take(answer, cursors, seeks, wanted, loop.time())
         except BarnabasError as error:
             session.reset()
             if not (isinstance(error, ApiError) and error.error in _SESSION_ERRORS):
@@ -137,41 +165,8 @@ class Fetcher:
     def _wanted(self, cursor: Cursor) -> Wanted:
         topic = self._cluster.metadata.topics[cursor.partition.topic]
         epoch = topic.partitions[cursor.partition.partition].leader_epoch
-        return Wanted(topic.id, cursor.fetch_offset, epoch, self._settings.max_partition_fetch_bytes)
-
-    def _request(self, plan: Plan) -> FetchRequest:
-        topics: dict[str, FetchRequest.FetchTopic] = {}
-        for place, want in plan.changed.items():
-            entry = topics.get(place.topic)
-            if entry is None:
-                entry = FetchRequest.FetchTopic(topic=place.topic, topic_id=want.topic_id, partitions=[])
-                topics[place.topic] = entry
-            entry.partitions.append(
-                FetchRequest.FetchPartition(
-                    partition=place.partition,
-                    current_leader_epoch=want.leader_epoch,
-                    fetch_offset=want.fetch_offset,
-                    partition_max_bytes=want.size_bytes_max,
-                )
-            )
-        forgotten: dict[str, FetchRequest.ForgottenTopic] = {}
-        for place, topic_id in plan.forgotten.items():
-            gone = forgotten.setdefault(
-                place.topic, FetchRequest.ForgottenTopic(topic=place.topic, topic_id=topic_id, partitions=[])
-            )
-            gone.partitions.append(place.partition)
-        return FetchRequest(
-            replica_id=-1,
-            max_wait_ms=self._settings.fetch_max_wait_ms,
-            min_bytes=self._settings.fetch_min_bytes,
-            max_bytes=self._settings.fetch_max_bytes,
-            isolation_level=ISOLATION_LEVELS[self._settings.isolation_level],
-            session_id=plan.session_id,
-            session_epoch=plan.epoch,
-            topics=list(topics.values()),
-            forgotten_topics_data=list(forgotten.values()),
-            rack_id=self._settings.client_rack,
-        )
+        last_epoch = cursor.epoch_before(cursor.fetch_offset)
+        return Wanted(topic.id, cursor.fetch_offset, epoch, self._settings.max_partition_fetch_bytes, last_epoch)
 
     # --- what came ------------------------------------------------------------------------------------------------
 
@@ -180,32 +175,46 @@ class Fetcher:
         answer: FetchResponse,
         cursors: dict[TopicPartition, Cursor],
         seeks: dict[TopicPartition, int],
+        wanted: dict[TopicPartition, Wanted],
         now: float,
     ) -> None:
-        filled = sum(1 for topic in answer.responses for part in topic.partitions if part.records)
+        answered = list(self._parts(answer))
+        learn_leaders(self._cluster, answered, answer.node_endpoints)
+        filled = sum(1 for _, part in answered if part.records)
+        for place, part in answered:
+            cursor = cursors.get(place)
+            if cursor is None or cursor.seeks != seeks[place] or self._cursors.get(place) is not cursor:
+                continue
+            if cursor.valid_epoch != wanted[place].leader_epoch or cursor.fetch_offset != wanted[place].fetch_offset:
+                continue  # a leader that was late, when another one was asked already
+            row = error_of(part.error_code)
+            is_found = is_leader_found(self._cluster, place, row, asked_epoch=wanted[place].leader_epoch)
+            if row is errors.NONE and part.diverging_epoch.epoch >= 0:
+                self._doubt(cursor, now)
+            elif row is errors.NONE:
+                self._add(cursor, part, wanted[place].leader_epoch, is_alone=filled == 1)
+                if part.preferred_read_replica != NO_BROKER:
+                    cursor.closest_replica = part.preferred_read_replica
+                    cursor.closest_until = now + self._settings.metadata_max_age_ms / 1000
+            elif cursor.closest_replica != NO_BROKER:
+                cursor.closest_replica = NO_BROKER  # a follower may lag behind or be none any more: ask the leader
+                if row is not errors.OFFSET_OUT_OF_RANGE and not is_found:
+                    self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
+            elif row is errors.OFFSET_OUT_OF_RANGE and wanted[place].last_fetched_epoch >= 0:
+                # Perhaps it has the offset, and only does not know the epoch: it is asked for the offset alone.
+                cursor.forget_epochs()
+            elif row is errors.OFFSET_OUT_OF_RANGE:
+                self._reset(cursor)
+            elif not is_found:
+                self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
+
+    def _parts(self, answer: FetchResponse) -> Iterator[tuple[TopicPartition, FetchResponse.PartitionData]]:
         for topic in answer.responses:
             name = topic.topic or self._cluster.metadata.topic_name(topic.topic_id) or ""
             for part in topic.partitions:
-                place = TopicPartition(name, part.partition_index)
-                cursor = cursors.get(place)
-                if cursor is None or cursor.seeks != seeks[place] or self._cursors.get(place) is not cursor:
-                    continue
-                row = error_of(part.error_code)
-                if row is errors.NONE:
-                    self._add(cursor, part, is_alone=filled == 1)
-                    if part.preferred_read_replica != NO_BROKER:
-                        cursor.closest_replica = part.preferred_read_replica
-                        cursor.closest_until = now + self._settings.metadata_max_age_ms / 1000
-                elif cursor.closest_replica != NO_BROKER:
-                    cursor.closest_replica = NO_BROKER  # a follower may lag behind or be none any more: ask the leader
-                    if row is not errors.OFFSET_OUT_OF_RANGE:
-                        self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
-                elif row is errors.OFFSET_OUT_OF_RANGE:
-                    self._reset(cursor)
-                else:
-                    self._postpone(cursor, ApiError(row, f"{place}: {row.text}"), now)
+                yield TopicPartition(name, part.partition_index), part
 
-    def _add(self, cursor: Cursor, part: FetchResponse.PartitionData, *, is_alone: bool) -> None:
+    def _add(self, cursor: Cursor, part: FetchResponse.PartitionData, leader_epoch: int, *, is_alone: bool) -> None:
         cursor.high_watermark = part.high_watermark
         cursor.last_stable_offset = part.last_stable_offset
         cursor.log_start_offset = part.log_start_offset
@@ -215,16 +224,85 @@ class Fetcher:
         assert isinstance(records, memoryview)
         aborted = [(entry.first_offset, entry.producer_id) for entry in part.aborted_transactions or ()]
         try:
-            ends = [header.next_offset for _, header in iterate(records)]
+            headers = [header for _, header in iterate(records)]
         except Malformed as error:
             cursor.error = error
         else:
-            if ends:
-                cursor.add(Chunk(records, Visibility(aborted)), next_offset=ends[-1])
+            if headers:
+                # No checksum covers the epoch of a batch; that it is not above the leader's is all that can be checked.
+                epochs = [EpochStart(header.base_offset, min(header.leader_epoch, leader_epoch)) for header in headers]
+                cursor.add(Chunk(records, Visibility(aborted)), next_offset=headers[-1].next_offset, epochs=epochs)
             elif is_alone:  # beside others it only had too little room left, and has its turn later
                 place, offset = cursor.partition, cursor.fetch_offset
                 cursor.error = RecordTooLarge(f"{place}: the batch at {offset} is above max.partition.fetch.bytes")
         self.news.set()
+
+    # --- whether it is still the same log -------------------------------------------------------------------------
+
+    def _doubt(self, cursor: Cursor, now: float) -> None:
+        """A broker found other epochs in its log than we have read. A follower may only lag: the leader is asked."""
+        cursor.valid_epoch = UNVALIDATED
+        cursor.closest_replica = NO_BROKER
+        cursor.not_before = now + max(self._cluster.backoff().next_ms(), PAUSE_MS_MIN) / 1000
+
+    def _is_behind(self, cursor: Cursor) -> bool:
+        """Records of a later epoch than the leader's were read: what we know of the leader is old.
+
+        It is asked for again a few times. Then it is believed: perhaps the records were lost with all who had them.
+        """
+        place = cursor.partition
+        if self._cluster.metadata.leader_epoch(place) >= cursor.epoch_before(cursor.fetch_offset):
+            self._stale_looks.pop(place, None)
+            return False
+        self._stale_looks[place] = self._stale_looks.get(place, 0) + 1
+        if self._stale_looks[place] <= STALE_LOOKS_MAX:
+            return True
+        del self._stale_looks[place]
+        return False
+
+    async def _validate(self, leader: int, cursors: dict[TopicPartition, Cursor]) -> None:
+        loop = asyncio.get_running_loop()
+        seeks = {place: cursor.seeks for place, cursor in cursors.items()}
+        doubts = {
+            place: Doubt(cursor.epoch_before(cursor.fetch_offset), self._cluster.metadata.leader_epoch(place))
+            for place, cursor in cursors.items()
+        }
+        try:
+            found: Mapping[TopicPartition, EpochEnd | BarnabasError]
+            found = await ends_of_epochs(self._cluster, leader, doubts)
+        except BarnabasError as error:
+            found = dict.fromkeys(cursors, error)
+        finally:
+            for place in cursors:
+                del self._validating[place]
+            self.wake()
+        for place, cursor in cursors.items():
+            if cursor.seeks == seeks[place] and self._cursors.get(place) is cursor:
+                self._judge(cursor, doubts[place], found[place], loop.time())
+
+    def _judge(self, cursor: Cursor, doubt: Doubt, found: EpochEnd | BarnabasError, now: float) -> None:
+        if isinstance(found, ApiError) and found.error is errors.UNSUPPORTED_VERSION:
+            cursor.valid_epoch = doubt.current_leader_epoch  # nobody there can tell, as before Kafka 2.0
+        elif isinstance(found, BarnabasError):
+            self._postpone(cursor, found, now)
+        elif found.is_known and found.offset >= cursor.position:
+            cursor.confirm(doubt.current_leader_epoch, found)
+        elif self._settings.auto_offset_reset == "none":
+            divergent = found if found.is_known else (None, None)
+            cursor.error = LogTruncated(cursor.partition, cursor.position, divergent[1], divergent[0])
+            self.news.set()
+        elif not found.is_known:
+            self._reset(cursor)
+        else:
+            _log.warning(
+                "records that were read are gone",
+                partition=cursor.partition,
+                position=cursor.position,
+                now=found.offset,
+            )
+            cursor.seek(found.offset, found.epoch)
+            cursor.valid_epoch = doubt.current_leader_epoch
+            self.news.set()
 
     def _reset(self, cursor: Cursor) -> None:
         """The position is not in the log any more."""

@@ -184,20 +184,21 @@ class Group:
             if self._cursors.get(place) is not cursor or cursor.position != NO_OFFSET:
                 continue
             if place in offsets:
-                cursor.seek(offsets[place])
+                cursor.seek(offsets[place].offset, offsets[place].leader_epoch)
             else:
                 cursor.error = OffsetGone(f"{place}: the group has no offset and auto.offset.reset is none")
 
-    async def _starts(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _starts(self, places: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         group_id = self.session.membership.group_id
         stored = await self.commits.fetch(group_id, places)
-        offsets = {place: found.offset for place, found in stored.items() if found is not None}
-        self._stored |= offsets
+        offsets = {place: found for place, found in stored.items() if found is not None}
+        self._stored |= {place: found.offset for place, found in offsets.items()}
         missing = [place for place in places if place not in offsets]
         policy = self._settings.auto_offset_reset
         if missing and policy != "none":
             starts = dict.fromkeys(missing, EARLIEST if policy == "earliest" else LATEST)
-            offsets |= await resolve(self._cluster, starts, isolation_level=self._settings.isolation_level)
+            found = await resolve(self._cluster, starts, isolation_level=self._settings.isolation_level)
+            offsets |= {place: OffsetAndMetadata(offset) for place, offset in found.items()}
         return offsets
 
     def _is_commit_due(self, now: float) -> bool:
@@ -207,7 +208,7 @@ class Group:
         """Positions that moved, as an automatic commit: it may fail, then records are only read again."""
         positions = {place: self._position(place) for place in places}
         moved = {
-            place: OffsetAndMetadata(offset)
+            place: OffsetAndMetadata(offset, leader_epoch=self._cursors[place].epoch_before(offset))
             for place, offset in positions.items()
             if offset != NO_OFFSET and self._stored.get(place) != offset
         }

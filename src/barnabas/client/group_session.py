@@ -132,7 +132,10 @@ class GroupSession(Standing):
         if now >= self._looked_at + self._settings.metadata_max_age_ms / 1000 or not self._matched:
             known = await self._cluster.all_topics()
             self._matched = tuple(
-                topic.name for topic in known if not topic.is_internal and self.topics.fullmatch(topic.name)
+                topic.name
+                for topic in known
+                if self.topics.fullmatch(topic.name)
+                and not (topic.is_internal and self._settings.exclude_internal_topics)
             )
             self._looked_at = now
         return self._matched

@@ -1,63 +1,80 @@
 """Where records come in: which partition, whether there is room, which batch. The way that every record takes is short.
 
 ``quick`` is a plain call that answers at once, or with None where somebody must be asked or waited for; ``wait`` then
-does that. The producer calls both; the rules of batches are the accumulator's.
+does that. Most records need neither: they go into a run that is open. The rules of batches are the accumulator's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import repeat
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.accumulator import Accumulator, PartitionQueue
 from barnabas.client.batch import Appended, Batch, Delivery, Headers, RecordMetadata, size_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import CannotEncode, RecordTooLarge, TimedOut
 from barnabas.client.metadata import TopicMetadata
-from barnabas.client.partitioner import Partitioner, Sticky
+from barnabas.client.partitioner import Sticky, of_key
+from barnabas.client.partitioning import Partitioning, usable
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.wire.record_builder import OpenBatches
+
+if TYPE_CHECKING:
+    from barnabas.client.blocking_outbox import Outbox
 
 _new_tuple: Final = tuple.__new__
 
 
-class _Run:
+class Run:
     """Keyless records of a topic on their way into one batch; ``left_bytes`` is what its partition gets before another.
 
-    Never changed, so that whoever has one in hand, in any thread, has a batch and the way into that very batch.
+    Never changed, so that whoever has one in hand, in any thread, has a batch and the way into that very batch. It is
+    the topic's as long as ``fresh`` has anything in it.
     """
 
-    __slots__ = ("batch", "extend", "fresh", "left_bytes", "promise", "queue")
+    __slots__ = ("batch", "extend", "fresh", "left_bytes", "outbox", "promise", "queue")
 
     def __init__(
-        self, fresh: Mapping[str, TopicMetadata], queue: PartitionQueue, batch: Batch, left_bytes: int
+        self,
+        fresh: dict[str, TopicMetadata],
+        queue: PartitionQueue,
+        batch: Batch,
+        left_bytes: int,
+        outbox: Outbox[Any, Any] | None,
     ) -> None:
         assert isinstance(batch.records, Appended)
-        self.fresh = fresh  # as long as this is what is known of the cluster, the partition is a good choice
+        self.fresh = fresh  # the cluster's; empty as soon as something else is known, or that nothing is
         self.queue = queue
         self.batch = batch
         self.left_bytes = left_bytes
+        self.outbox = outbox
         self.promise = batch.records.builder.promise
         self.extend = batch.records.builder.extend
 
 
 class Intake:
     def __init__(
-        self, cluster: Cluster, settings: ProducerSettings, accumulator: Accumulator, partitioner: Partitioner
+        self, cluster: Cluster, settings: ProducerSettings, accumulator: Accumulator, partitioning: Partitioning
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._accumulator = accumulator
-        self._partitioner = partitioner
+        self._partitioning = partitioning
+        self._heeds_keys = partitioning.by_key is not None
+        self._is_murmur2 = partitioning.by_key is of_key
+        self._led: dict[str, tuple[TopicMetadata, Sequence[int], list[TopicPartition]]] = {}  # what may be chosen
         self._batch_bytes = max(1, settings.batch_size)
         self._sticky = Sticky(cluster.world.entropy, batch_bytes=self._batch_bytes)
         self._record_bytes_max = min(settings.max_request_size, settings.buffer_memory)
         self._wall_ms = cluster.world.clock.wall_ms
-        self._runs: dict[str, _Run] = {}
+        self.runs: dict[str, Run] = {}  # by topic, for whoever has a keyless record
+        self.outbox: Outbox[Any, Any] | None = None  # the blocking face's, if that is who sends
+        self.straight: OpenBatches | None = None  # where records need neither serde nor transaction
         self.has_news = False  # a batch was opened, so the sender has a reason to look
 
     def quick(
@@ -75,37 +92,18 @@ class Intake:
         if timestamp_ms is None:
             timestamp_ms = self._wall_ms()
         queue, delivery = None, None
-        if key is not None or partition is not None:
+        if partition is not None or (key is not None and self._heeds_keys):
             queue = self._accumulator.queue(_new_tuple(TopicPartition, (topic, self.place(found, key, partition))))
         try:
             if queue is None:
-                run = self._runs.get(topic)
-                if run is not None and run.fresh is self._cluster.fresh:
-                    delivery = run.promise(Delivery, run.batch, timestamp_ms, None, value, headers)
+                run = self.runs.get(topic)
+                if run is not None and run.fresh:
+                    delivery = run.promise(Delivery, run.batch, timestamp_ms, key, value, headers)
             elif queue.waiting:
                 delivery = queue.waiting[-1].promise(timestamp_ms, key, value, headers)
             return delivery or self._opening(found, queue, (timestamp_ms, key, value, headers))
         except (TypeError, ValueError) as error:
             raise CannotEncode(f"the record cannot be encoded: {error}") from error
-
-    def quickest(self, topic: str, value: bytes | None) -> Delivery | None:
-        """A keyless record into a batch that is open; None if there is none. Opens nothing, asks nobody.
-
-        Where the codec is compiled and the value is bytes, another thread than the loop's may call this too: the
-        record is appended in one step.
-        """
-        run = self._runs.get(topic)
-        if run is None or run.fresh is not self._cluster.fresh:
-            return None
-        try:
-            return run.promise(Delivery, run.batch, self._wall_ms(), None, value, ())  # type: ignore[no-any-return]
-        except (TypeError, ValueError) as error:
-            raise CannotEncode(f"the record cannot be encoded: {error}") from error
-
-    def run_length(self, topic: str) -> int:
-        """How many records the batch has that keyless ones went to last."""
-        run = self._runs.get(topic)
-        return 0 if run is None else len(run.batch.records)
 
     def _opening(
         self,
@@ -130,27 +128,31 @@ class Intake:
         self.has_news = True
         return self._accumulator.open(queue, size_bytes, now=asyncio.get_running_loop().time())
 
-    def _next_run(self, topic: TopicMetadata, size_bytes: int) -> _Run:
+    def _next_run(self, topic: TopicMetadata, size_bytes: int) -> Run:
         """The partition of the last run until it got a batch's worth, then another one (KIP-794)."""
-        run = self._runs.get(topic.name)
-        fresh, left_bytes = self._cluster.fresh, 0
-        if run is not None and run.fresh is fresh:
+        run = self.runs.get(topic.name)
+        left_bytes = 0
+        if run is not None and run.fresh:
             left_bytes = run.left_bytes - run.batch.size_bytes - size_bytes
         if run is not None and left_bytes > 0:
             queue = run.queue
         else:
-            partitions = topic.led_partitions or range(len(topic.partitions))
-            chosen = self._sticky.choose(topic.name, partitions, size_bytes=self._batch_bytes)
+            chosen = self._choose(topic, self._batch_bytes)
             queue, left_bytes = self._accumulator.queue(TopicPartition(topic.name, chosen)), self._batch_bytes
-        run = self._runs[topic.name] = _Run(fresh, queue, self._open(queue, size_bytes), left_bytes)
+        batch = self._open(queue, size_bytes)
+        run = self.runs[topic.name] = Run(self._cluster.fresh, queue, batch, left_bytes, self.outbox)
+        if self.straight is not None:
+            assert isinstance(batch.records, Appended)
+            owner = batch if self.outbox is None else run
+            self.straight.open(topic.name, batch.records.builder, owner, run.fresh)
         return run
 
     def quick_run(
         self, topic: str, pairs: list[tuple[bytes | None, bytes | None]], index: int
     ) -> tuple[Batch, int, int] | None:
         """As many keyless records from ``index`` on as one batch takes: the batch, where in it they are, how many."""
-        run = self._runs.get(topic)
-        if run is None or run.fresh is not self._cluster.fresh:
+        run = self.runs.get(topic)
+        if run is None or not run.fresh:
             return None
         first, count = run.extend(pairs, index, self._wall_ms())
         return (run.batch, first, count) if count else None
@@ -160,7 +162,7 @@ class Intake:
         count = len(topic.partitions)
         if partition is None:
             assert key is not None
-            return self._partitioner(topic.name, key, count)
+            return of_key(topic.name, key, count) if self._is_murmur2 else self._partitioning.of_key(topic, key)
         if not 0 <= partition < count:
             raise ApiError(
                 errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -173,9 +175,24 @@ class Intake:
         chosen = self._sticky.stay(topic.name, size_bytes)
         if chosen is not None and chosen < len(topic.partitions):
             return chosen
-        return self._sticky.choose(
-            topic.name, topic.led_partitions or range(len(topic.partitions)), size_bytes=size_bytes
-        )
+        return self._choose(topic, size_bytes)
+
+    def _choose(self, topic: TopicMetadata, size_bytes: int) -> int:
+        known = self._led.get(topic.name)
+        if known is None or known[0] is not topic:
+            led = usable(topic)
+            known = self._led[topic.name] = topic, led, [TopicPartition(topic.name, index) for index in led]
+        _, partitions, places = known
+        loads = None
+        if self._settings.partitioner_adaptive_partitioning_enable and len(places) > 1:
+            queues = map(self._accumulator.queues.get, places)
+            loads = [0 if queue is None else len(queue.waiting) + len(queue.retries) for queue in queues]
+        return self._sticky.choose(topic.name, partitions, size_bytes=size_bytes, loads=loads)
+
+    def ask(self, topic: str, key: bytes | None, value: bytes | None) -> int | None:
+        """What a partitioner says that is asked for every record; None where nobody minds, or the topic is unknown."""
+        found = self._cluster.fresh.get(topic)
+        return None if found is None else self._partitioning.choose(found, key, value)
 
     async def wait(self, topic: str, size_bytes: int, changed: Callable[[], Awaitable[None]]) -> TopicMetadata:
         """Until the topic is known and there is room, or max.block.ms is over."""

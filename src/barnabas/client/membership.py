@@ -83,6 +83,7 @@ class Membership:
         self.owned: tuple[TopicPartition, ...] = ()  # what the group believes that we have
         self.is_leader = False
         self.is_lost = False  # the group gave away what we had, without asking
+        self.former = (NO_GENERATION, UNKNOWN_MEMBER)  # the generation and the id under which we had that
         self.protocol: str | None = None
         self.failure: ApiError | None = None
         self._session_timeout_ms = session_timeout_ms
@@ -264,17 +265,20 @@ class Membership:
 
     def _forget(self, reason: str, *, forgets_id: bool) -> None:
         self._reason = reason
-        self.is_lost = self.is_lost or bool(self.owned)
-        self.owned = ()
-        self.generation = NO_GENERATION
+        self._lose()
         if forgets_id:
             self.member_id = UNKNOWN_MEMBER
         self.phase = Phase.UNJOINED
 
-    def _failed(self, error: ApiError) -> GroupRefused:
-        self.phase = Phase.FAILED
-        self.is_lost = self.is_lost or bool(self.owned)
+    def _lose(self) -> None:
+        if self.owned and not self.is_lost:
+            self.is_lost = True
+            self.former = (self.generation, self.member_id)
         self.owned = ()
         self.generation = NO_GENERATION
+
+    def _failed(self, error: ApiError) -> GroupRefused:
+        self.phase = Phase.FAILED
+        self._lose()
         self.failure = error
         return GroupRefused(error.error, f"group {self.group_id!r}: {error.message}")

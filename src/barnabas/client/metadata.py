@@ -5,13 +5,13 @@ Immutable; ``cluster.py`` replaces the whole picture when an answer brings a new
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from barnabas.model import errors
 from barnabas.model.errors import WireError, error_of
-from barnabas.model.ids import NO_BROKER, ZERO_UUID, Uuid
+from barnabas.model.ids import NO_BROKER, NO_LEADER_EPOCH, ZERO_UUID, TopicPartition, Uuid
 from barnabas.wire.messages.metadata import MetadataResponse
 
 
@@ -63,6 +63,32 @@ class ClusterMetadata:
             if entry.name is not None:
                 topics[entry.name] = _newer(topics.get(entry.name), _topic(entry))
         return ClusterMetadata(brokers, topics, response.controller_id, response.cluster_id)
+
+    def led_by(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker]) -> ClusterMetadata:
+        """This picture with (leader, leader epoch) of some partitions, as far as that is newer and the leader is known.
+
+        It is what a broker names when it no longer leads (KIP-951); ``nodes`` are the brokers that it names with them.
+        """
+        brokers = {**self.brokers, **{node.id: node for node in nodes}}
+        topics = dict(self.topics)
+        for place, (leader, epoch) in leaders.items():
+            known = self.partition(place)
+            if known is None or leader not in brokers or epoch <= known.leader_epoch:
+                continue
+            partitions = list(topics[place.topic].partitions)
+            partitions[place.partition] = known._replace(leader=leader, leader_epoch=epoch, error=errors.NONE)
+            topics[place.topic] = topics[place.topic]._replace(partitions=tuple(partitions))
+        return self if topics == self.topics else replace(self, brokers=brokers, topics=topics)
+
+    def leader_epoch(self, place: TopicPartition) -> int:
+        known = self.partition(place)
+        return NO_LEADER_EPOCH if known is None else known.leader_epoch
+
+    def partition(self, place: TopicPartition) -> PartitionMetadata | None:
+        topic = self.topics.get(place.topic)
+        if topic is None or not 0 <= place.partition < len(topic.partitions):
+            return None
+        return topic.partitions[place.partition]
 
     def without(self, topic: str) -> ClusterMetadata:
         return replace(self, topics={name: entry for name, entry in self.topics.items() if name != topic})

@@ -12,20 +12,22 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, Self, cast
 
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.arrow_rows import ArrowRows, by_value, checked, partitions_by_murmur2, partitions_of, slices
+from barnabas.client.arrow_rows import ArrowRows, by_value, checked, slices
 from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
 from barnabas.client.errors import NoTransaction, ProducerClosed, TransactionAborted
 from barnabas.client.intake import Intake, metadata_of
 from barnabas.client.metadata import TopicMetadata
-from barnabas.client.partitioner import Partitioner, of_key
+from barnabas.client.partitioner import Partitioner
+from barnabas.client.partitioning import Partitioning
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
 from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
+from barnabas.wire.record_builder import OpenBatches
 from barnabas.world.world import World
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ __all__ = ["Delivery", "Producer", "RecordMetadata"]
 class Producer(Generic[K, V]):
     """Used as ``async with Producer(settings) as producer``; leaving the block flushes.
 
-    ``key`` and ``value`` are the serdes of what is sent; without them keys and values are bytes.
+    ``key`` and ``value`` are the serdes of what is sent; without them keys and values are bytes. ``partitioner`` is a
+    function of topic, key and partition count, which is asked for records that have a key; or one of topic, key, value
+    and count, which is asked for every record and may answer None; or a ``RoundRobin``. Both see bytes.
     """
 
     def __init__(
@@ -52,14 +56,14 @@ class Producer(Generic[K, V]):
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
         cluster: Cluster | None = None,
-        partitioner: Partitioner = of_key,
+        partitioner: Partitioner | None = None,
         world: World | None = None,
     ) -> None:
         self.settings = settings or ProducerSettings()
         self.cluster = cluster or Cluster(self.settings, world=world)
         self._owns_cluster = cluster is None
         self._clock = self.cluster.world.clock
-        self._partitioner = partitioner
+        self._partitioning = Partitioning(self.settings, partitioner)
         self._coder = _coder(key, value)
         self._accumulator = Accumulator(
             batch_bytes=min(self.settings.batch_size, self.settings.max_request_size, self.settings.buffer_memory),
@@ -68,14 +72,18 @@ class Producer(Generic[K, V]):
             memory_bytes_max=self.settings.buffer_memory,
             is_idempotent=self.settings.enable_idempotence,
         )
-        self.intake = Intake(self.cluster, self.settings, self._accumulator, partitioner)
+        self.intake = Intake(self.cluster, self.settings, self._accumulator, self._partitioning)
         self._transactions: Transactions | None = None
         if self.settings.transactional_id is not None:
             self._transactions = Transactions(
                 self.cluster, self.settings.transactional_id, timeout_ms=self.settings.transaction_timeout_ms
             )
             self._accumulator.on_failure = self._transactions.fail
-        self.is_plain = self._coder is None and self._transactions is None
+        self.is_plain = self._coder is None and self._transactions is None and not self._partitioning.is_asked_always
+        straight = OpenBatches(Delivery, self._clock.wall_ns)
+        if self.is_plain:
+            self.intake.straight = straight
+        self._straight = straight.promise
         self._sender: Sender | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -113,13 +121,11 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Wait only until there is room for the record; await what this answers, or ``flush``, to learn the rest."""
-        intake = self.intake
-        if self.is_plain and key is None and partition is None and not headers and timestamp_ms is None:
-            delivery = intake.quickest(topic, value)  # type: ignore[arg-type]  # the way of most records
-            if delivery is not None:
-                return delivery
+        delivery: Delivery | None = self._straight(topic, value, key, headers, partition, timestamp_ms)
+        if delivery is not None:
+            return delivery
         delivery = await self._send_slowly(topic, value, key, headers, partition, timestamp_ms)
-        if intake.has_news:
+        if self.intake.has_news:
             await self.tell_sender(topic)
         return delivery
 
@@ -142,6 +148,8 @@ class Producer(Generic[K, V]):
             raw_key, raw_value = await self._coder.encode(topic, key, value)
         intake = self.intake
         while True:
+            if partition is None and self._partitioning.is_asked_always:
+                partition = intake.ask(topic, raw_key, raw_value)  # once, however long there is no room
             delivery = intake.quick(topic, raw_key, raw_value, pairs, partition, timestamp_ms)
             if delivery is not None:
                 return delivery
@@ -196,11 +204,7 @@ class Producer(Generic[K, V]):
         found = await self.cluster.topic(topic, auto_create=True, timeout_ms=self.settings.max_block_ms)
         names = table.column_names
         if "partition" not in names:
-            count = len(found.partitions)
-            if self._partitioner is of_key:
-                chosen = partitions_by_murmur2(table, count)
-            else:
-                chosen = partitions_of(table, lambda key: self._partitioner(topic, key, count))
+            chosen = self._partitioning.of_rows(found, table)
             if chosen is None:
                 return await self._send_slices(found, table, None)
             table = table.append_column("partition", chosen)
@@ -325,7 +329,6 @@ class Producer(Generic[K, V]):
                 await self.flush()
         finally:
             self._is_closed = True
-            self.is_plain = False  # so that the short way ends here too
             if self._running is not None:
                 self._running.cancel()
                 await asyncio.wait([self._running])

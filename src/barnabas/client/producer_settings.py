@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from barnabas.client.partitioner import NAMES
 from barnabas.client.settings import Settings, facts, milliseconds, setting
 from barnabas.model.settings import INT32_MAX, INT64_MAX, InvalidSetting, Kind
 
@@ -14,6 +15,10 @@ CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 def _parse_acks(value: Any) -> str | None:
     return None if value in (0, 1, -1) else "must be 0, 1 or -1 (all)"
+
+
+def _gzip_problem(value: Any) -> str | None:
+    return None if value == -1 or 1 <= value <= 9 else "must be 1 to 9, or -1 for gzip's own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,24 +39,54 @@ class ProducerSettings(Settings):
     )
     delivery_timeout_ms: int = milliseconds(120_000, "How long until an unanswered record counts as failed.")
     max_block_ms: int = milliseconds(60_000, "How long a send may wait for room or for the topic's partitions.")
+    retries: int = setting(
+        Kind.INT, INT32_MAX, "How often a batch is sent again; delivery.timeout.ms ends it too.", minimum=0
+    )
+    partitioner_class: str = setting(
+        Kind.CLASS, "", "Who chooses partitions: a class of Kafka's by its name, or a word of librdkafka's."
+    )
+    partitioner_ignore_keys: bool = setting(
+        Kind.BOOLEAN, False, "Whether keys have no say in it, unless a partitioner is named or given."
+    )
+    partitioner_adaptive_partitioning_enable: bool = setting(
+        Kind.BOOLEAN, True, "Whether keyless records rather go to partitions with few batches waiting."
+    )
     compression_type: CodecName = field(
         default="none",
         metadata=facts(Kind.STRING, "How batches are compressed.", choices=("none", "gzip", "snappy", "lz4", "zstd")),
     )
+    compression_gzip_level: int = setting(Kind.INT, -1, "How hard gzip tries: 1 to 9, or -1.", check=_gzip_problem)
+    compression_lz4_level: int = setting(Kind.INT, 9, "How hard lz4 tries.", minimum=1, maximum=17)
+    compression_zstd_level: int = setting(Kind.INT, 3, "How hard zstd tries.", minimum=-131_072, maximum=22)
 
     transactional_id: str | None = setting(
         Kind.STRING, None, "The name under which transactions are made; a newer producer of that name fences this one."
     )
     transaction_timeout_ms: int = milliseconds(60_000, "How long a transaction may stay open.", minimum=1)
 
+    @property
+    def compression_level(self) -> int | None:
+        """That of the codec in use, if it has one."""
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
     def __post_init__(self) -> None:
         # Without the arguments: slots make the class anew, and the implicit cell still points to the old one.
         Settings.__post_init__(self)
-        if self.enable_idempotence and self.acks != -1:
-            # Java's producer switches idempotence off too when acks alone was given.
+        if self.partitioner_class and self.partitioner_class not in NAMES:
+            raise InvalidSetting(
+                f"partitioner.class={self.partitioner_class!r} is none of {', '.join(sorted(NAMES))}; "
+                "a function of your own is given to the producer: Producer(settings, partitioner=...)"
+            )
+        if self.enable_idempotence and (self.acks != -1 or self.retries == 0):
+            # Java's producer switches idempotence off too when acks or retries alone was given.
             object.__setattr__(self, "enable_idempotence", False)
         if self.transactional_id is not None and not self.enable_idempotence:
-            raise InvalidSetting("transactional.id needs enable.idempotence and acks=all")
+            raise InvalidSetting("transactional.id needs enable.idempotence, acks=all and retries")
         if self.enable_idempotence and self.max_in_flight_requests_per_connection > 5:
             raise InvalidSetting(
                 "max.in.flight.requests.per.connection must be at most 5 with enable.idempotence: "

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from barnabas.client.accumulator import Accumulator, PartitionQueue
 from barnabas.client.batch import Batch, Identity
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import CannotEncode, TimedOut, TransactionAborted
+from barnabas.client.moved_leaders import is_leader_found, learn_leaders
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.transactions import VERSION_1_PRODUCE_MAX, Transactions
 from barnabas.model import errors
@@ -47,6 +49,7 @@ class Sender:
         self._accumulator = accumulator
         self._settings = settings
         self._codec = Codec[settings.compression_type.upper()]
+        self._level = settings.compression_level
         self._backoff_ms = settings.retry_backoff_ms
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -138,7 +141,8 @@ class Sender:
         # A queue that was served may have another batch for the same leader.
         self.wake()
         self._in_flight[leader] += 1
-        self._start(self._request(leader, batches), f"produce:{leader}")
+        epochs = {batch.partition: self._cluster.metadata.leader_epoch(batch.partition) for batch in batches}
+        self._start(self._request(leader, batches, epochs), f"produce:{leader}")
 
     def _start(self, work: object, name: str) -> None:
         assert asyncio.iscoroutine(work)
@@ -146,7 +150,7 @@ class Sender:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
-    async def _request(self, leader: int, batches: list[Batch]) -> None:
+    async def _request(self, leader: int, batches: list[Batch], epochs: Mapping[TopicPartition, int]) -> None:
         try:
             if self._transactions is not None:
                 await self._transactions.join(batch.partition for batch in batches)
@@ -166,7 +170,7 @@ class Sender:
             for batch in batches:
                 self._failed(batch, error)
         else:
-            self._answered(batches, answer)
+            self._answered(batches, answer, epochs)
         finally:
             self._in_flight[leader] -= 1
             self._room.set()
@@ -176,7 +180,7 @@ class Sender:
         topics: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
         transactions = self._transactions
         for batch in batches:
-            records = batch.encode(self._codec, is_transactional=transactions is not None)
+            records = batch.encode(self._codec, level=self._level, is_transactional=transactions is not None)
             data = ProduceRequest.PartitionProduceData(index=batch.partition.partition, records=records)
             topics.setdefault(batch.partition.topic, []).append(data)
         ids = {topic: self._topic_id(topic) for topic in topics}
@@ -199,31 +203,42 @@ class Sender:
 
     # --- what comes of it -----------------------------------------------------------------------------------------
 
-    def _answered(self, batches: list[Batch], answer: ProduceResponse) -> None:
+    def _answered(self, batches: list[Batch], answer: ProduceResponse, epochs: Mapping[TopicPartition, int]) -> None:
+        """``epochs`` are the leader epochs that were known when the request was made."""
+        answered = list(self._parts(answer))
+        learn_leaders(self._cluster, answered, answer.node_endpoints)
         by_place = {batch.partition: batch for batch in batches}
-        for topic in answer.responses:
-            name = topic.name or self._cluster.metadata.topic_name(topic.topic_id) or ""
-            for part in topic.partition_responses:
-                batch = by_place.pop(TopicPartition(name, part.index), None)
-                if batch is None:
-                    continue
-                error = error_of(part.error_code)
-                if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
-                    self._delivered(batch, part.base_offset, part.log_append_time_ms)
-                else:
-                    self._failed(batch, ApiError(error, _reason(batch, part)))
+        for place, part in answered:
+            batch = by_place.pop(place, None)
+            if batch is None:
+                continue
+            error = error_of(part.error_code)
+            if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
+                self._delivered(batch, part.base_offset, part.log_append_time_ms)
+            else:
+                is_found = is_leader_found(self._cluster, place, error, asked_epoch=epochs[place])
+                self._failed(batch, ApiError(error, _reason(batch, part)), is_leader_found=is_found)
         for batch in by_place.values():
             # The topic was deleted or made anew while the request was under way, or the broker forgot to answer.
             self._failed(
                 batch, ApiError(errors.UNKNOWN_TOPIC_ID, f"{batch.partition}: the broker did not speak of it.")
             )
 
+    def _parts(
+        self, answer: ProduceResponse
+    ) -> Iterator[tuple[TopicPartition, ProduceResponse.PartitionProduceResponse]]:
+        for topic in answer.responses:
+            name = topic.name or self._cluster.metadata.topic_name(topic.topic_id) or ""
+            for part in topic.partition_responses:
+                yield TopicPartition(name, part.index), part
+
     def _delivered(self, batch: Batch, base_offset: int, log_append_time_ms: int) -> None:
         self._accumulator.queues[batch.partition].settle(batch, is_written=True)
         batch.succeed(base_offset, log_append_time_ms)
         self._accumulator.settled(batch)
 
-    def _failed(self, batch: Batch, error: BarnabasError) -> None:
+    def _failed(self, batch: Batch, error: BarnabasError, *, is_leader_found: bool = False) -> None:
+        """With ``is_leader_found`` it may go to the new leader at once."""
         now = asyncio.get_running_loop().time()
         queue = self._accumulator.queues[batch.partition]
         row = error.error if isinstance(error, ApiError) else None
@@ -233,25 +248,33 @@ class Sender:
             or (isinstance(error, PeerGone) and not isinstance(error, Unreachable))
         ):
             batch.is_doubtful = True
+        batch.refusals += not isinstance(error, Unreachable)
         if row is errors.MESSAGE_TOO_LARGE and len(batch.records) > 1:
             self._accumulator.split(queue, batch)
+        elif batch.refusals > self._settings.retries:
+            self._give_up_on(queue, batch, error)
         elif row in _LOST_SEQUENCE and not queue.is_first(batch):
             batch.is_doubtful = False  # had it been written, the broker would have known it again
             queue.give_back(batch, not_before=now)
         elif row in _LOST_SEQUENCE and self._transactions is None and now < batch.deadline:
-            # The broker refused it, so it is not there: it goes again in a sequence of its own, as Java's does.
-            batch.is_doubtful = False
+            # The broker refused it, so it goes again in a sequence of its own, as Java's does; but not if it was sent
+            # before: a broker that has forgotten it refuses it too, as Kafka does after a restart.
             queue.needs_identity = True
             queue.give_back(batch, not_before=now + self._pause(batch))
+        elif is_leader_found and now < batch.deadline:
+            queue.give_back(batch, not_before=now)
         elif error.retriable and now < batch.deadline:
             self._cluster.invalidate()
             queue.give_back(batch, not_before=now + self._pause(batch))
         else:
-            queue.settle(batch, is_written=False)
-            if row in _LOST_SEQUENCE:
-                queue.needs_identity = True
-            batch.fail(error)
-            self._accumulator.settled(batch)
+            self._give_up_on(queue, batch, error)
+
+    def _give_up_on(self, queue: PartitionQueue, batch: Batch, error: BarnabasError) -> None:
+        queue.settle(batch, is_written=False)
+        if isinstance(error, ApiError) and error.error in _LOST_SEQUENCE:
+            queue.needs_identity = True
+        batch.fail(error)
+        self._accumulator.settled(batch)
 
     def _pause(self, batch: Batch) -> float:
         backoff = self._cluster.backoff()

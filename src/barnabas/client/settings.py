@@ -7,18 +7,21 @@ is decided where it is read, never here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable
 
 DEFAULT_PORT: Final = 9092
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SASL_MECHANISMS: Final = ("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SASL_MECHANISMS: Final = ("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 
+TokenProvider: TypeAlias = Callable[[], str | Awaitable[str]]
 
 _ALIASES: Final = {"all": "-1"}  # acks=all is how everyone writes it
+_OTHER_NAMES: Final = {"partitioner": "partitioner.class"}  # as librdkafka has it
 
 
 def setting(kind: Kind, default: Any, doc: str, **limits: Any) -> Any:
@@ -51,6 +54,24 @@ class Settings:
     reconnect_backoff_ms: int = milliseconds(50, "The pause before a broker is dialled again; it doubles from there.")
     reconnect_backoff_max_ms: int = milliseconds(1_000, "The longest pause before a broker is dialled again.")
     socket_connection_setup_timeout_ms: int = milliseconds(10_000, "How long dialling a broker may take.", minimum=1)
+    socket_connection_setup_timeout_max_ms: int = milliseconds(
+        30_000, "The longest that dialling may take: the time doubles with every broker that cannot be dialled."
+    )
+    connections_max_idle_ms: int = setting(
+        Kind.LONG, 540_000, "How long a connection may be idle before it is closed; -1 for ever.", minimum=-1
+    )
+    send_buffer_bytes: int = setting(
+        Kind.INT, -1, "The size of a socket's buffer for what is sent; -1 leaves it to the system.", minimum=-1
+    )
+    receive_buffer_bytes: int = setting(
+        Kind.INT, -1, "The size of a socket's buffer for what comes; -1 leaves it to the system.", minimum=-1
+    )
+    metadata_recovery_strategy: str = setting(
+        Kind.STRING,
+        "rebootstrap",
+        "Whether bootstrap.servers are asked again when no broker that is known answers.",
+        choices=("rebootstrap", "none"),
+    )
     metadata_max_age_ms: int = milliseconds(300_000, "When to ask for the cluster's picture again without a reason.")
     receive_frame_max_bytes: int = setting(
         Kind.INT, 128 * 1024 * 1024, "The largest answer that is accepted.", minimum=1024, maximum=INT32_MAX
@@ -65,6 +86,27 @@ class Settings:
     sasl_mechanism: str = setting(Kind.STRING, "", "How to sign in.", choices=SASL_MECHANISMS)
     sasl_username: str = setting(Kind.STRING, "", "Who signs in.")
     sasl_password: str = secret("The password of who signs in.")
+    sasl_jaas_config: str = secret("Who signs in, in Java's notation: the login module, username and password.")
+    sasl_oauthbearer_token_endpoint_url: str = setting(
+        Kind.STRING, "", "Where to get tokens for OAUTHBEARER, by client id and secret."
+    )
+    sasl_oauthbearer_client_credentials_client_id: str = setting(Kind.STRING, "", "Who asks for a token.")
+    sasl_oauthbearer_client_credentials_client_secret: str = secret("The secret of who asks for a token.")
+    sasl_oauthbearer_scope: str = setting(Kind.STRING, "", "What the token is to be good for.")
+    # No text can say it, so it is in no table: a function, or a coroutine function, that answers with a token.
+    sasl_oauthbearer_token_provider: TokenProvider | None = field(default=None, repr=False, compare=False)
+    ssl_endpoint_identification_algorithm: str = setting(
+        Kind.STRING,
+        "https",
+        "Whether a broker's certificate must bear the name that was dialled: https or nothing.",
+        choices=("https", "HTTPS", ""),
+    )
+    ssl_enabled_protocols: tuple[str, ...] = setting(
+        Kind.LIST, TLS_VERSIONS, "The versions of TLS that are spoken.", choices=TLS_VERSIONS
+    )
+    ssl_truststore_certificates: str = setting(Kind.STRING, "", "The certificates to trust, as PEM text.")
+    ssl_keystore_certificate_chain: str = setting(Kind.STRING, "", "This client's certificates, as PEM text.")
+    ssl_keystore_key: str = secret("This client's private key, as PEM text.")
     ssl_truststore_location: str = setting(
         Kind.STRING, "", "A PEM file with the certificates to trust; without one, those that the system trusts."
     )
@@ -91,24 +133,80 @@ class Settings:
             address_of(server)
         if not self.bootstrap_servers:
             raise InvalidSetting("bootstrap.servers is empty: name at least one host:port")
-        if self.has_sasl and not (self.sasl_mechanism and self.sasl_username):
-            raise InvalidSetting(f"security.protocol={self.security_protocol} needs sasl.mechanism and sasl.username")
+        if not self.ssl_enabled_protocols:
+            raise InvalidSetting("ssl.enabled.protocols is empty: name at least one")
+        if self.sasl_jaas_config:
+            self._read_login()
+        if self.has_sasl:
+            self._check_login()
+
+    def _read_login(self) -> None:
+        from barnabas.client.login_settings import login_of
+
+        for attribute, value in login_of(self.sasl_jaas_config, self.sasl_mechanism).items():
+            if not getattr(self, attribute):
+                object.__setattr__(self, attribute, value)
+
+    def _check_login(self) -> None:
+        if self.sasl_mechanism != "OAUTHBEARER":
+            if not (self.sasl_mechanism and self.sasl_username):
+                raise InvalidSetting(
+                    f"security.protocol={self.security_protocol} needs sasl.mechanism and sasl.username"
+                )
+        elif bool(self.sasl_oauthbearer_token_endpoint_url) == (self.sasl_oauthbearer_token_provider is not None):
+            raise InvalidSetting(
+                "sasl.mechanism=OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, or in Python "
+                "sasl_oauthbearer_token_provider, and not both"
+            )
+        elif self.sasl_oauthbearer_token_endpoint_url and not self.sasl_oauthbearer_client_credentials_client_id:
+            raise InvalidSetting(
+                "sasl.oauthbearer.token.endpoint.url needs sasl.oauthbearer.client.credentials.client.id"
+            )
 
     @classmethod
     def table(cls) -> SettingTable:
-        return SettingTable(_declared(entry.name, entry.default, entry.metadata) for entry in fields(cls))
+        return SettingTable(
+            _declared(entry.name, entry.default, entry.metadata) for entry in fields(cls) if entry.metadata
+        )
+
+    @classmethod
+    def known(cls) -> SettingTable:
+        """These, and all others that Kafka's clients have: they have no effect here, or are refused with a reason."""
+        from barnabas.client.unused_settings import unoffered_settings, unused_settings
+
+        declared = cls.table()
+        others = (*unused_settings(), *unoffered_settings())
+        return SettingTable((*declared, *(each for each in others if each.name not in declared)))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """From Kafka's names (``linger.ms``) or ours (``linger_ms``), values as text or typed."""
+        attributes = {entry.name for entry in fields(cls)}
+        found: dict[str, Any] = {}
         table = cls.table()
-        settings = {name: table[name.replace("_", ".")] for name in values}
-        return cls(
-            **{
-                setting.attribute: setting.parse(_ALIASES.get(value, value)) if isinstance(value, str) else value
-                for setting, value in zip(settings.values(), values.values(), strict=True)
-            }
-        )
+        for given, value in values.items():
+            name = given.replace("_", ".")
+            name = _OTHER_NAMES.get(name, name)
+            if name not in table and name.replace(".", "_") in attributes:  # what no text can say
+                found[name.replace(".", "_")] = value
+                continue
+            if name not in table:
+                table = cls.known()
+            setting = table[name]
+            read = setting.parse(_ALIASES.get(value, value)) if isinstance(value, str) else value
+            if setting.attribute in attributes:
+                found[setting.attribute] = read
+                continue
+            setting.checked(read)
+            if setting.unused:
+                _say_unused(setting)
+        return cls(**found)
+
+
+def _say_unused(setting: Setting) -> None:
+    from barnabas.observe.log import logger
+
+    logger("client").warning("setting_without_effect", name=setting.name, why=setting.doc)
 
 
 def _names(text: str) -> list[str]:

@@ -10,25 +10,40 @@ from collections.abc import Callable
 from ssl import SSLContext
 
 from barnabas.client.settings import Settings
+from barnabas.client.tokens import Tokens
 from barnabas.transport import sign_in as exchange
 from barnabas.transport.channel import Channel
-from barnabas.transport.tls import TlsFiles, client_context
+from barnabas.transport.tls import PROTOCOLS, TlsFiles, client_context
 
 
 def tls_of(settings: Settings) -> SSLContext | None:
-    if not settings.has_tls:
-        return None
-    return client_context(
+    return tls_context(settings) if settings.has_tls else None
+
+
+def tls_context(settings: Settings) -> SSLContext:
+    context = client_context(
         TlsFiles(
             key_store=settings.ssl_keystore_location or None,
+            key=settings.ssl_keystore_key or None,
+            certificate_chain=settings.ssl_keystore_certificate_chain or None,
             key_password=settings.ssl_key_password or None,
             trust_store=settings.ssl_truststore_location or None,
-        )
+            trusted_certificates=settings.ssl_truststore_certificates or None,
+        ),
+        checks_host=bool(settings.ssl_endpoint_identification_algorithm),
     )
+    versions = [PROTOCOLS[name] for name in settings.ssl_enabled_protocols]
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    return context
 
 
-async def sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int]) -> None:
+async def sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int], tokens: Tokens) -> None:
     """ApiError if the broker does not let us in."""
-    if settings.has_sasl:
-        credentials = exchange.Credentials(settings.sasl_mechanism, settings.sasl_username, settings.sasl_password)
-        await exchange.sign_in(channel, credentials, chance)
+    if not settings.has_sasl:
+        return
+    secret = settings.sasl_password
+    if settings.sasl_mechanism == exchange.OAUTHBEARER:
+        secret = await tokens.token()
+    await exchange.sign_in(
+        channel, exchange.Credentials(settings.sasl_mechanism, settings.sasl_username, secret), chance
+    )

@@ -50,8 +50,14 @@ class Standing:
 
     @property
     def member(self) -> GroupMetadata:
+        """Who commits what was handed out.
+
+        A member that the group has given up speaks as who it was until the user has heard of it, and is refused: as
+        nobody it could store offsets in a transaction, as programs from before there was a check may.
+        """
         known = self.membership
-        return GroupMetadata(known.group_id, known.generation, known.member_id, known.instance_id)
+        generation, member_id = known.former if known.is_lost else (known.generation, known.member_id)
+        return GroupMetadata(known.group_id, generation, member_id, known.instance_id)
 
     def start(self) -> None:
         self._beating = asyncio.get_running_loop().create_task(self._beat(), name="heartbeats")

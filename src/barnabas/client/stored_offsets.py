@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata
+from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata, check_storable
 from barnabas.client.connections import retrieved
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.coordinators import Coordinator, KeyKind
@@ -36,6 +36,26 @@ class StoredOffsets:
     def position(self, partition: TopicPartition) -> int:
         raise NotImplementedError
 
+    def epoch_before(self, partition: TopicPartition, offset: int) -> int:
+        raise NotImplementedError
+
+    @property
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions of all partitions that have one, as they are committed: with the leader epoch before them."""
+        offsets = {place: self.position(place) for place in self.assignment}
+        return self._with_epochs({place: offset for place, offset in offsets.items() if offset != NO_OFFSET})
+
+    def _with_epochs(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        check_storable(offsets)
+        return {
+            place: entry
+            if isinstance(entry, OffsetAndMetadata)
+            else OffsetAndMetadata(entry, leader_epoch=self.epoch_before(place, entry))
+            for place, entry in offsets.items()
+        }
+
     async def commit(
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
@@ -43,13 +63,7 @@ class StoredOffsets:
         timeout_ms: int | None = None,
     ) -> None:
         """Store these offsets, or the positions of all partitions, and wait until that is done."""
-        if offsets is None:
-            positions = {place: self.position(place) for place in self.assignment}
-            offsets = {place: offset for place, offset in positions.items() if offset != NO_OFFSET}
-        entries = {
-            place: entry if isinstance(entry, OffsetAndMetadata) else OffsetAndMetadata(entry)
-            for place, entry in offsets.items()
-        }
+        entries = self.positions if offsets is None else self._with_epochs(offsets)
         try:
             if self._group is not None:
                 await self._group.commit(entries, timeout_ms=timeout_ms)
@@ -64,10 +78,8 @@ class StoredOffsets:
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
     ) -> asyncio.Task[None]:
         """Start to store positions as they are now; await what this answers to learn how it went, or do not."""
-        if offsets is None:
-            positions = {place: self.position(place) for place in self.assignment}
-            offsets = {place: offset for place, offset in positions.items() if offset != NO_OFFSET}
-        task = asyncio.get_running_loop().create_task(self.commit(offsets), name="commit")
+        entries = self.positions if offsets is None else self._with_epochs(offsets)
+        task = asyncio.get_running_loop().create_task(self.commit(entries), name="commit")
         task.add_done_callback(retrieved)
         return task
 

@@ -36,7 +36,8 @@ class Topic:
         """The rows from ``start`` up to, but not including, ``end``; LATEST is where the topic ends now.
 
         With a mapping of partitions, those that a start does not name are not read, and those that an end does not
-        name are read to where they end now. Rows are in order within their partition.
+        name are read to where they end now. Rows are in order within their partition. ``with_headers`` adds a column
+        of headers, a list of key and value for each row.
         """
         import pyarrow as pa
 

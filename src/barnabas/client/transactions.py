@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.batch import Identity
 from barnabas.client.cluster import Cluster
-from barnabas.client.commits import GROUP_LANE, GroupMetadata, OffsetAndMetadata
+from barnabas.client.commits import GROUP_LANE, GroupMetadata, OffsetAndMetadata, check_storable
 from barnabas.client.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import NoTransaction, ProducerFenced, TransactionAborted
 from barnabas.client.group_protocol import by_topic
@@ -225,6 +225,7 @@ class Transactions:
     ) -> None:
         """Store a group's offsets if, and only if, the transaction commits."""
         self.check_open()
+        check_storable(offsets)
         if not offsets:
             return
         entries = {

@@ -1,11 +1,16 @@
+"""Settings of the clients under Kafka's names: defaults, mistakes, and what follows from what."""
+
 from __future__ import annotations
+
+import logging
+from typing import Any
 
 import pytest
 
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.settings import Settings, address_of
-from barnabas.model.settings import InvalidSetting
+from barnabas.model.settings import InvalidSetting, SettingTable
 
 
 def test_defaults_are_those_that_kafkas_users_know() -> None:
@@ -64,3 +69,184 @@ def test_addresses_are_read(text: str, address: tuple[str, int]) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidSetting):
         address_of(text)
+
+
+# What configNames() says of the producer, the consumer and the admin client of Apache Kafka 4.3.1.
+KAFKAS = frozenset(
+    """
+acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.size bootstrap.controllers
+bootstrap.servers buffer.memory check.crcs client.dns.lookup client.id client.rack compression.gzip.level
+compression.lz4.level compression.type compression.zstd.level config.providers connections.max.idle.ms
+default.api.timeout.ms delivery.timeout.ms enable.auto.commit enable.idempotence enable.metrics.push
+exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id group.instance.id group.protocol
+group.remote.assignor heartbeat.interval.ms interceptor.classes isolation.level key.deserializer key.serializer
+linger.ms max.block.ms max.in.flight.requests.per.connection max.partition.fetch.bytes max.poll.interval.ms
+max.poll.records max.request.size metadata.max.age.ms metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms
+metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
+partition.assignment.strategy partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms
+partitioner.class partitioner.ignore.keys receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms sasl.client.callback.handler.class sasl.jaas.config
+sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
+sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
+sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism sasl.oauthbearer.assertion.algorithm
+sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwks.endpoint.refresh.ms
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+sasl.oauthbearer.token.endpoint.url security.protocol security.providers send.buffer.bytes session.timeout.ms
+share.acknowledgement.mode share.acquire.mode socket.connection.setup.timeout.max.ms
+socket.connection.setup.timeout.ms ssl.cipher.suites ssl.enabled.protocols ssl.endpoint.identification.algorithm
+ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
+ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.protocol ssl.provider
+ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
+ssl.truststore.password ssl.truststore.type transaction.timeout.ms transaction.two.phase.commit.enable
+transactional.id value.deserializer value.serializer
+""".split()  # noqa: SIM905
+)
+
+
+def test_every_setting_of_kafkas_clients_is_known() -> None:
+    known = [*ProducerSettings.known(), *ConsumerSettings.known()]
+    assert not KAFKAS - {setting.name for setting in known}
+
+
+def test_a_setting_without_effect_is_taken_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "barnabas.client"):
+        Settings.of({"enable.metrics.push": "false", "retries": 3, "client.id": "x"})
+    assert [word in caplog.text for word in ("enable.metrics.push", "KIP-714", "retries", "client.id")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(InvalidSetting, match="true or false"):
+        Settings.of({"enable.metrics.push": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("key.serializer", "org.apache.kafka.common.serialization.StringSerializer", "serde"),
+        ("value.deserializer", "org.apache.kafka.common.serialization.StringDeserializer", "serde"),
+        ("interceptor.classes", "com.example.Audit", "Python"),
+        ("metric.reporters", "com.example.Reporter", "metrics"),
+        ("ssl.truststore.type", "JKS", "PEM"),
+        ("ssl.keystore.password", "hush", "ssl.key.password"),
+        ("sasl.login.callback.handler.class", "com.example.Handler", "sasl_oauthbearer_token_provider"),
+        ("client.dns.lookup", "resolve_canonical_bootstrap_servers_only", "all addresses"),
+        ("transaction.two.phase.commit.enable", "true", "hand_over"),
+    ],
+)
+def test_what_is_not_offered_says_what_to_use_instead(name: str, value: str, instead: str) -> None:
+    with pytest.raises(InvalidSetting, match=instead) as refused:
+        ProducerSettings.of({name: value})
+    assert str(refused.value).startswith(name)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("interceptor.classes", ""),
+        ("ssl.truststore.type", "PEM"),
+        ("client.dns.lookup", "use_all_dns_ips"),
+        ("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter"),
+        ("transaction.two.phase.commit.enable", False),
+        ("metric.reporters", ()),
+    ],
+)
+def test_what_is_so_anyway_may_be_said(name: str, value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    assert ConsumerSettings.of({name: value}) == ConsumerSettings()
+    assert not caplog.text
+
+
+def test_a_misspelt_name_of_a_setting_without_effect_suggests_it() -> None:
+    with pytest.raises(InvalidSetting, match=r"enable\.metrics\.push"):
+        Settings.of({"enable.metric.push": "true"})
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM)]
+)
+def test_name_and_password_are_read_from_javas_notation(mechanism: str, module: str) -> None:
+    told = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} required username="al ice" password="hu\\"sh" ;',
+    }
+    read = Settings.of(told)
+    assert (read.sasl_username, read.sasl_password) == ("al ice", 'hu"sh')
+    assert "hu" not in repr(read).replace("https", "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{SCRAM} required username=a password=hush;"},
+        {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{PLAIN} required username=a password=hush"},
+        {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{PLAIN} required password=hush;"},
+        {"sasl.jaas.config": f"{PLAIN} required username=a password=hush;"},
+    ],
+)
+def test_a_login_that_cannot_be_read_is_refused_and_not_shown(wrong: dict[str, str]) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        Settings.of({"security.protocol": "SASL_SSL", **wrong})
+    assert "hush" not in str(refused.value)
+
+
+def test_tokens_need_one_place_to_come_from() -> None:
+    told: dict[str, Any] = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    url = {"sasl.oauthbearer.token.endpoint.url": "https://issuer.test/token"}
+    provider = {"sasl.oauthbearer.token.provider": lambda: "token"}
+    who = {"sasl.oauthbearer.client.credentials.client.id": "me"}
+    for wrong in (told, told | url, told | url | who | provider):
+        with pytest.raises(InvalidSetting, match=r"OAUTHBEARER needs|client\.id"):
+            Settings.of(wrong)
+    assert Settings.of(told | provider).sasl_oauthbearer_token_provider is not None
+    assert Settings.of(told | url | who).sasl_oauthbearer_client_credentials_client_id == "me"
+    jaas = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId=me clientSecret=s;"
+    read = Settings.of(told | url | {"sasl.jaas.config": jaas})
+    assert read.sasl_oauthbearer_client_credentials_client_secret == "s"
+
+
+def test_no_retries_switch_idempotence_off_and_forbid_transactions() -> None:
+    assert not ProducerSettings(retries=0).enable_idempotence
+    assert ProducerSettings(retries=1).enable_idempotence
+    with pytest.raises(InvalidSetting, match="retries"):
+        ProducerSettings(retries=0, transactional_id="t")
+
+
+def test_the_level_of_the_codec_in_use_is_the_one_that_counts() -> None:
+    told = {"compression.gzip.level": "1", "compression.lz4.level": "12", "compression.zstd.level": "-5"}
+    levels = {
+        codec: ProducerSettings.of({"compression.type": codec, **told}).compression_level
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd")
+    }
+    assert levels == {"none": None, "gzip": 1, "snappy": None, "lz4": 12, "zstd": -5}
+    for name, wrong in (("gzip", "0"), ("gzip", "10"), ("lz4", "18"), ("zstd", "23")):
+        with pytest.raises(InvalidSetting):
+            ProducerSettings.of({f"compression.{name}.level": wrong})
+
+
+def test_an_assignor_of_the_brokers_needs_the_brokers_protocol() -> None:
+    assert ConsumerSettings(group_protocol="consumer", group_remote_assignor="range").group_remote_assignor == "range"
+    with pytest.raises(InvalidSetting, match=r"group\.protocol=consumer"):
+        ConsumerSettings(group_remote_assignor="range")
+
+
+def test_the_tables_that_pages_are_made_of_hold_what_takes_effect() -> None:
+    assert isinstance(Settings.table(), SettingTable)
+    assert not [setting for setting in ProducerSettings.table() if setting.unused]
+    assert "sasl.oauthbearer.token.provider" not in Settings.table()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 
 import pytest
 
@@ -12,7 +13,7 @@ from barnabas.client.connections import Connection
 from barnabas.client.errors import TimedOut
 from barnabas.client.settings import Settings
 from barnabas.model.errors import ApiError, Malformed
-from barnabas.transport.channel import PeerGone, Unreachable
+from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.wire.frame import RequestHeader, decode_request_header, encode_response
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
@@ -230,6 +231,103 @@ def test_dialling_again_waits_a_little_longer_each_time() -> None:
             pauses.append(loop.time() - before)
         assert pauses[1] >= 0.007  # 10 ms, less a fifth by chance
         assert pauses[3] >= 0.030
+        await lane.close()
+
+    asyncio.run(test())
+
+
+async def closed_by_itself(lane: Connection) -> None:
+    async with asyncio.timeout(10):
+        while lane.is_open:
+            await asyncio.sleep(0.005)
+
+
+def test_an_idle_connection_is_closed_and_dialled_again_when_it_is_needed() -> None:
+    async def test() -> None:
+        seen: list[int] = []
+
+        async def counting(header: RequestHeader) -> tuple[Message, int]:
+            seen.append(header.api_key)
+            return await polite(header)
+
+        async with peer(counting) as port:
+            lane = connection(port, connections_max_idle_ms=30)
+            for _ in range(2):
+                assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
+                await closed_by_itself(lane)
+            assert seen == [18, 18, 12] * 2
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_a_connection_that_owes_an_answer_is_not_idle() -> None:
+    async def test() -> None:
+        async def slow(header: RequestHeader) -> tuple[Message, int]:
+            if header.api_key == 12:
+                await asyncio.sleep(0.2)
+            return await polite(header)
+
+        async with peer(slow) as port:
+            lane = connection(port, connections_max_idle_ms=10)
+            assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
+            await closed_by_itself(lane)
+            await lane.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("limit_ms", [-1, 540_000])
+def test_a_connection_may_be_idle_for_as_long_as_is_allowed(limit_ms: int) -> None:
+    async def test() -> None:
+        async with peer(polite) as port:
+            lane = connection(port, connections_max_idle_ms=limit_ms)
+            await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            await asyncio.sleep(0.05)
+            assert lane.is_open
+            await lane.close()
+
+    asyncio.run(test())
+
+
+def test_the_sockets_buffers_have_the_sizes_that_were_asked_for() -> None:
+    async def sizes(**settings: int) -> tuple[int, int]:
+        async with peer(polite) as port:
+            lane = connection(port, **settings)
+            channel = await lane.open()
+            assert channel.socket is not None
+            found = [channel.socket.getsockopt(SOL_SOCKET, option) for option in (SO_SNDBUF, SO_RCVBUF)]
+            await lane.close()
+            return found[0], found[1]
+
+    small = asyncio.run(sizes(send_buffer_bytes=8_192, receive_buffer_bytes=16_384))
+    large = asyncio.run(sizes(send_buffer_bytes=65_536, receive_buffer_bytes=131_072))
+    assert all(8 * one == other for one, other in zip(small, large, strict=True))  # Linux says twice what it was told
+
+
+def test_a_broker_that_cannot_be_dialled_gets_more_time_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Channel, "connect", never)
+
+    async def test() -> None:
+        lane = connection(
+            1,
+            socket_connection_setup_timeout_ms=10,
+            socket_connection_setup_timeout_max_ms=40,
+            reconnect_backoff_ms=0,
+            reconnect_backoff_max_ms=0,
+        )
+        loop = asyncio.get_running_loop()
+        patience = []
+        for _ in range(4):
+            before = loop.time()
+            with pytest.raises(Unreachable):
+                await lane.open()
+            patience.append(loop.time() - before)
+        assert patience[0] >= 0.007  # less a fifth by chance
+        assert min(patience[2:]) >= 0.031
         await lane.close()
 
     asyncio.run(test())

@@ -66,8 +66,10 @@ def test_a_heartbeat_without_an_answer_is_said_in_full_again() -> None:
 @pytest.mark.parametrize("row", [errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID])
 def test_a_fenced_member_has_lost_everything_and_joins_again(row: WireError) -> None:
     member = stable()
+    before = member.generation
     assert member.answered(ConsumerGroupHeartbeatResponse(error_code=row.code)) is Outcome.JOIN_AGAIN
     assert member.is_lost
+    assert member.former == (before, member.member_id)
     assert member.needs_join
     assert (member.owned, member.generation) == ((), NO_GENERATION)
 

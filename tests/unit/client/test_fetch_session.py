@@ -1,3 +1,5 @@
+"""A fetch session seen from the client: what it tells a broker, and when it starts again."""
+
 from __future__ import annotations
 
 from barnabas.client.fetch_session import EPOCH_MAX, FetchSession, Wanted

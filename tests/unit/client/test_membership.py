@@ -132,6 +132,9 @@ def test_a_member_that_was_given_up_has_lost_what_it_had() -> None:
     member.told(errors.UNKNOWN_MEMBER_ID, generation=1)
     assert member.is_lost
     assert (member.member_id, member.generation, member.owned) == ("", NO_GENERATION, ())
+    assert member.former == (1, "m")
+    member.left()  # for another reason, before anybody was told of the first
+    assert member.former == (1, "m")
 
 
 def test_also_one_that_the_group_was_waiting_for() -> None:

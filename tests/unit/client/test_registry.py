@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from barnabas.client.errors import RegistryRefused, RegistryUnreachable, Undecodable
+from barnabas.client.record import ConsumerRecord
 from barnabas.client.serdes import (
     RegisteredAvro,
     RegisteredJson,
@@ -287,3 +288,59 @@ def test_a_registry_that_does_not_answer_is_given_up() -> None:
             await asyncio.sleep(0)
 
     asyncio.run(work())
+
+
+def named(name: str, *uses: str) -> str:
+    return json.dumps({"type": "record", "name": name, "fields": [{"name": use.lower(), "type": use} for use in uses]})
+
+
+def test_a_type_that_two_others_use_is_read_once(small: SmallRegistry) -> None:
+    async def work() -> Any:
+        registry = Registry(small.url)
+        await registry.register("d", Schema(named("D")))
+        for name in ("B", "C"):
+            await registry.register(name.lower(), Schema(named(name, "D"), "AVRO", (Reference("D", "d", 1),)))
+        both = (Reference("B", "b", 1), Reference("C", "c", 1))
+        number = await registry.register("a", Schema(named("A", "B", "C"), "AVRO", both))
+        return await decoded(RegisteredAvro(registry), number.to_bytes(5, "big"))
+
+    assert asyncio.run(work()) == {"b": {"d": {}}, "c": {"d": {}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type": "enum", "name": "E", "symbols": ["a b"]}',
+        '{"type": "nothing"}',
+        '{"type": "fixed", "name": "F"}',
+        "[1]",
+        "{",
+    ],
+)
+def test_a_schema_that_is_none_is_the_records_fault(small: SmallRegistry, text: str) -> None:
+    async def work() -> None:
+        registry = Registry(small.url)
+        number = await registry.register("x", Schema(text))
+        await decoded(RegisteredAvro(registry), number.to_bytes(5, "big"))
+
+    with pytest.raises(Undecodable, match="schema 1 is not Avro"):
+        asyncio.run(work())
+
+
+def test_schemas_that_use_each_other_come_to_an_end(small: SmallRegistry) -> None:
+    async def work() -> None:
+        registry = Registry(small.url)
+        await registry.register("a", Schema(named("A", "B"), "AVRO", (Reference("B", "b", 1),)))
+        number = await registry.register("b", Schema(named("B", "A"), "AVRO", (Reference("A", "a", 1),)))
+        await decoded(RegisteredAvro(registry), number.to_bytes(5, "big"))
+
+    with pytest.raises(Undecodable, match="schema 2 is not Avro"):
+        asyncio.run(asyncio.wait_for(work(), 20))
+
+
+async def decoded(serde: Serde[Any], data: bytes) -> Any:
+    record = ConsumerRecord("orders", 0, 0, 0, None, data)
+    found, error = await Coder(None, serde).decode([record])
+    if error is not None:
+        raise error
+    return found[0].value

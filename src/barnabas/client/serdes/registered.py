@@ -67,7 +67,7 @@ class Registered(Serde[T]):
             schema_id = await self.registry.register(subject, schema)
         else:
             schema_id = (await self.registry.lookup(subject, schema)).id
-        self._heads[place] = _HEAD.pack(MAGIC, schema_id)
+        self._heads[place] = head_of(schema_id)
 
     async def _writer(self, schema_id: int, data: bytes, place: Place) -> Schema:
         """The schema that a record names. An id that nobody registered is the record's fault."""
@@ -77,6 +77,11 @@ class Registered(Serde[T]):
             if error.status == NOT_FOUND:
                 raise undecodable(data, place, f"the registry knows no schema {schema_id}") from error
             raise
+
+
+def head_of(schema_id: int) -> bytes:
+    """What stands before data of this schema."""
+    return _HEAD.pack(MAGIC, schema_id)
 
 
 def split(data: bytes, place: Place) -> tuple[int, bytes]:

@@ -59,17 +59,9 @@ class RegisteredAvro(Registered[Any]):
     async def _learn(self, schema_id: int, data: bytes, place: Place) -> None:
         schema = await self._writer(schema_id, data, place)
         try:
-            self._writers[schema_id] = await self._parsed(schema, {})
+            self._writers[schema_id] = await parsed_with_references(self.registry, schema, {})
         except REFUSED as error:
             raise undecodable(data, place, f"schema {schema_id} is not Avro: {error}") from error
-
-    async def _parsed(self, schema: Schema, named: dict[str, Any]) -> Any:
-        """A schema may use types that other subjects define; those come first."""
-        fastavro = needed("fastavro", "avro")
-        for reference in schema.references:
-            used = await self.registry.version(reference.subject, reference.version)
-            await self._parsed(used.schema, named)
-        return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
 
     async def _schema(self) -> Schema:
         return Schema(self._text, "AVRO")
@@ -77,3 +69,25 @@ class RegisteredAvro(Registered[Any]):
     def _record_name(self) -> str:
         name = self._own.get("name", "") if isinstance(self._own, dict) else self._own
         return str(name)
+
+
+async def parsed_with_references(registry: Registry, schema: Schema, named: dict[str, Any]) -> Any:
+    """A schema may use types that other subjects define; those come first. ``named`` gets every type with a name.
+
+    One of ``REFUSED`` for what is not Avro, however deep it lies.
+    """
+    fastavro = needed("fastavro", "avro")
+    seen: set[tuple[str, int]] = set()
+
+    async def parse(schema: Schema) -> Any:
+        for reference in schema.references:
+            where = (reference.subject, reference.version)
+            if where not in seen:  # two may use the same, and hostile ones each other
+                seen.add(where)
+                await parse((await registry.version(*where)).schema)
+        return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+
+    try:
+        return await parse(schema)
+    except fastavro.schema.SchemaParseException as error:
+        raise ValueError(str(error)) from error

@@ -38,8 +38,9 @@ class RegisteredProtobuf(Registered[M]):
         return self._head(place) + self._indexes + self._inner.encode(content, place)
 
     def decode(self, data: bytes, place: Place) -> M:
-        rest = split(data, place)[1]
-        return self._inner.decode(rest[_indexes_size(rest, data, place) :], place)
+        # The reader knows what it wants, so which message it is said to be is not looked at.
+        _, content = split_indexes(split(data, place)[1], place)
+        return self._inner.decode(content, place)
 
     async def _schema(self) -> Schema:
         return await self._file(self._descriptor.file)
@@ -86,15 +87,17 @@ def _varint(raw: int) -> bytes:
     return bytes(out)
 
 
-def _indexes_size(rest: bytes, data: bytes, place: Place) -> int:
-    """How many bytes say which message it is; the reader knows what it wants, so their meaning is not looked at."""
+def split_indexes(rest: bytes, place: Place) -> tuple[list[int], bytes]:
+    """Which message of the file it is, as a path, and the message; what stands before that is split off already."""
     count, position = _read(rest, 0)
+    path = []
     if 0 <= count <= DEPTH_MAX:
         for _ in range(count):
-            _, position = _read(rest, position)
-    if not 0 <= count <= DEPTH_MAX or position > len(rest):
-        raise undecodable(data, place, "the message's place in its file is malformed")
-    return position
+            index, position = _read(rest, position)
+            path.append(index)
+    if not 0 <= count <= DEPTH_MAX or position > len(rest) or min(path, default=0) < 0:
+        raise undecodable(rest, place, "the message's place in its file is malformed")
+    return path or [0], rest[position:]
 
 
 def _read(data: bytes, position: int) -> tuple[int, int]:

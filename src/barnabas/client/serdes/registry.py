@@ -82,6 +82,10 @@ class Registry:
             self._by_id[schema_id] = known
         return known
 
+    async def serialized(self, schema_id: int) -> Schema:
+        """The same, with a Protobuf file as its descriptor in base64; a registry that cannot do that gives its text."""
+        return _schema(await self._ask("GET", f"/schemas/ids/{schema_id}?format=serialized"))
+
     async def lookup(self, subject: str, schema: Schema) -> SubjectVersion:
         """Which version of the subject this schema is; :class:`RegistryRefused` if it is none."""
         return _version(await self._ask("POST", f"/subjects/{_path(subject)}", _body(schema)))

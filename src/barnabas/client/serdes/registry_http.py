@@ -1,7 +1,7 @@
 """Just enough HTTP to ask a schema registry: one request, one answer, one connection, in bounded time and memory.
 
 It runs on the event loop like everything else of the client, so it neither blocks it nor needs a package. The
-registry's own words are those of ``registry.py``, the only caller.
+registry's own words are those of ``registry.py``; ``tokens.py`` asks issuers of tokens by it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from barnabas.client.errors import RegistryUnreachable
+from barnabas.model.errors import BarnabasError
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -35,11 +36,13 @@ async def ask(
     headers: Mapping[str, str],
     timeout_ms: int,
     ssl: SSLContext | None = None,
+    what: str = "the schema registry",
+    unreachable: type[BarnabasError] = RegistryUnreachable,
 ) -> HttpAnswer:
-    """One request; :class:`RegistryUnreachable` for everything that is not an answer in HTTP."""
+    """One request; ``unreachable``, which speaks of ``what``, for everything that is not an answer in HTTP."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RegistryUnreachable(f"{url!r} is not the address of a schema registry")
+        raise unreachable(f"{url!r} is not the address of {what}")
     is_secure = parts.scheme == "https"
     port = parts.port or (443 if is_secure else 80)
     said = {"host": parts.netloc.rpartition("@")[2], "accept": "*/*", "connection": "close", **headers}
@@ -62,9 +65,9 @@ async def ask(
             finally:
                 writer.close()
     except TimeoutError:
-        raise RegistryUnreachable(f"the schema registry at {place} did not answer within {timeout_ms} ms") from None
+        raise unreachable(f"{what} at {place} did not answer within {timeout_ms} ms") from None
     except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-        raise RegistryUnreachable(f"the schema registry at {place}: {error}") from error
+        raise unreachable(f"{what} at {place}: {error}") from error
 
 
 def basic(username: str, password: str) -> str:
