@@ -50,16 +50,18 @@ class Copier:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def workers(self) -> list[int]:
-        """Python processes of the executors that belong to this driver."""
+    def processes(self, module: str) -> list[int]:
+        """Those of Spark's Python processes that run a module of Spark's for this driver, by number."""
+        short = module.rpartition(".")[2].removeprefix("python_streaming_")  # as the nursery calls them
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 session = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[3])
+                name = (entry / "comm").read_text().strip()
             except (OSError, IndexError):
                 continue
-            if session == self.process.pid and b"pyspark.worker" in words:
+            if session == self.process.pid and (name == short or module.encode() in words):
                 found.append(int(entry.name))
         return sorted(found)
 
@@ -75,13 +77,14 @@ class Stage:
         self.copier = Copier(self.servers, directory, master)
         self.copier.start()
         self.sent = 0
+        self._sending = threading.Lock()  # numbers follow one another
 
     def send(self) -> None:
-        with blocking.Producer(ProducerSettings.of({"bootstrap.servers": self.servers})) as producer:
+        with self._sending, blocking.Producer(ProducerSettings.of({"bootstrap.servers": self.servers})) as producer:
             for start in range(self.sent, self.sent + RECORDS, 300):
                 numbers = [str(number).encode() for number in range(start, start + 300)]
                 producer.send_many("input", [(number, number) for number in numbers])
-        self.sent += RECORDS
+            self.sent += RECORDS
 
     def output(self) -> Counter[int]:
         from confluent_kafka import Consumer, TopicPartition

@@ -31,7 +31,7 @@ class SparkProcess:
             "SPARK_HOME": str(home),
             "JAVA_HOME": str(find_java().home),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_MEMORY": "512m",  # a server of Spark Connect needs 450
             "PYSPARK_PYTHON": sys.executable,
         }
         command = [str(home / "bin" / program), *arguments]

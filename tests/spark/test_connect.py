@@ -16,7 +16,7 @@ from barnabas import blocking
 pytest.importorskip("grpc")
 pytestmark = pytest.mark.slow
 
-CLIENT_SECONDS_MAX = 240
+CLIENT_SECONDS_MAX = 600
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ RUNS = int(os.environ.get("BARNABAS_SPARK_RUNS", "4"))
 CLUSTER_RUNS = int(os.environ.get("BARNABAS_SPARK_CLUSTER_RUNS", "3"))
 SEED = int(os.environ.get("BARNABAS_SPARK_SEED", "1"))
 WORKER_SECONDS_MAX = 120.0
+COMMIT_SECONDS_MAX = 180.0
+COMMIT_FAILED = "was ended before all tasks were through"
 
 
 class ClusterStage(Stage):
@@ -65,7 +67,7 @@ def kill_driver(stage: Stage, chance: random.Random) -> None:
 
 def kill_python_worker(stage: Stage, chance: random.Random) -> None:
     deadline = time.monotonic() + WORKER_SECONDS_MAX
-    while not (workers := stage.copier.workers()) and time.monotonic() < deadline:
+    while not (workers := stage.copier.processes("pyspark.worker")) and time.monotonic() < deadline:
         time.sleep(0.1)  # the query has only just started
     with suppress(ProcessLookupError):  # it has ended by itself since
         os.kill(chance.choice(workers), signal.SIGKILL)
@@ -78,13 +80,33 @@ def kill_broker(stage: Stage, chance: random.Random) -> None:
 
 
 def fail_commit(stage: Stage, chance: random.Random) -> None:
-    """Take the transactional ids of the sink's tasks away, again and again for a second: commits find them gone."""
-    until = time.monotonic() + 1
+    """Hold the process that commits, take the transactions of the tasks away, and let it go: its commit must fail."""
+    deadline = time.monotonic() + COMMIT_SECONDS_MAX
+    begun = len(stage.copier.lines)
+    while not any(COMMIT_FAILED in line for line in stage.copier.lines[begun:]):
+        assert time.monotonic() < deadline, f"no commit failed: {stage.copier.lines[-5:]}"
+        held = stage.copier.processes("pyspark.sql.worker.python_streaming_sink_runner")
+        _signal(held, signal.SIGSTOP)
+        try:
+            stage.send()  # or there might be no batch
+            time.sleep(chance.uniform(3, 5))  # until tasks are through, and the driver waits for the commit
+            _fence(stage)
+        finally:
+            _signal(held, signal.SIGCONT)
+        time.sleep(2)
+
+
+def _signal(processes: list[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def _fence(stage: Stage) -> None:
     with blocking.Admin(Settings.of({"bootstrap.servers": stage.servers})) as admin:
-        while time.monotonic() < until:
-            for task in range(PARTITIONS):
-                with suppress(ApiError):  # another end is under way: the next round has it
-                    admin.fence_producer(f"spark-sink-{stage.copier.query_id}-{task}")
+        for task in range(PARTITIONS):
+            with suppress(ApiError):  # an end is under way
+                admin.fence_producer(f"spark-sink-{stage.copier.query_id}-{task}")
 
 
 def kill_executor(stage: ClusterStage, chance: random.Random) -> None:

@@ -2,12 +2,16 @@
 
 Spark's own forks first and lets every worker import Spark's, Arrow's and our modules by itself: half a second and half
 of its memory each time. What is imported before the fork is shared by all of them. ``sessions.py`` names this module
-as ``spark.python.daemon.module``; Spark runs it with the module of the workers as argument.
+as ``spark.python.daemon.module``; Spark runs it with the module of the workers as argument. On one machine it is
+``nursery.py`` that imports, for these and for the driver's own processes.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import random
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Final
 
@@ -18,6 +22,7 @@ SHARED: Final = (
     "pandas",
     "pyarrow",
     "pyarrow.compute",
+    "pyarrow.pandas_compat",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
     "barnabas.spark.reading",
@@ -25,17 +30,56 @@ SHARED: Final = (
     "barnabas.spark.batch_reader",
     "barnabas.spark.writers",
     "barnabas.spark.writing",
+    "crc32c",
+    "uvloop",
+)
+# What the client's processes say to brokers; a codec is made of Python code, which takes longer than to use it.
+SPOKEN: Final = (
+    "API_VERSIONS",
+    "METADATA",
+    "FETCH",
+    "LIST_OFFSETS",
+    "PRODUCE",
+    "FIND_COORDINATOR",
+    "INIT_PRODUCER_ID",
+    "ADD_PARTITIONS_TO_TXN",
+    "ADD_OFFSETS_TO_TXN",
+    "TXN_OFFSET_COMMIT",
+    "END_TXN",
+    "OFFSET_FETCH",
+    "OFFSET_COMMIT",
 )
 
 
 def main() -> None:
     from pyspark.daemon import manager
 
-    for name in SHARED:
+    prepare()
+    manager()
+
+
+def prepare(more: Iterable[str] = ()) -> None:
+    """Everything that those who are forked from here would do first, done once."""
+    from barnabas.spark.frugality import be_frugal
+    from barnabas.wire.api import ApiKey
+    from barnabas.wire.messages import request_of, response_of
+
+    be_frugal()
+    for name in (*SHARED, *more):
         import_module(name)
+    for name in SPOKEN:
+        request, response = request_of(ApiKey[name]), response_of(ApiKey[name])
+        _ = request.encoders[request.versions[-1]], response.decoders[response.versions[-1]]
+    os.register_at_fork(after_in_child=_draw_anew)
     gc.collect()
     gc.freeze()  # or the first collection in a worker would write to, and so copy, what is shared
-    manager()
+
+
+def _draw_anew() -> None:
+    """Numbers that a user's function draws must not be the same in every worker. Python's own ``random`` does so."""
+    import numpy as np
+
+    np.random.seed(random.SystemRandom().getrandbits(32))
 
 
 if __name__ == "__main__":

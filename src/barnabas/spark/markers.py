@@ -53,7 +53,6 @@ class Slot(NamedTuple):
 
     async def read(self, cluster: Cluster) -> Marker | None:
         """The last batch that was committed. To be asked when no transaction of the task is open any more."""
-        await ensure_topic(cluster)
         commits = Commits(cluster, Coordinator(cluster, KeyKind.GROUP, self.group))
         entry = (await commits.fetch(self.group, [self.place]))[self.place]
         if entry is None:
@@ -70,11 +69,21 @@ class Slot(NamedTuple):
 
 
 async def ensure_topic(cluster: Cluster) -> None:
-    """Make the topic, unless it is there."""
-    if cluster.known_topic(TOPIC) is not None or await cluster.look_up([TOPIC]):
+    """Make the topic, unless it is there; one that somebody has made with fewer partitions is given the rest.
+
+    Nothing may be sent at the same time: what makes another topic on the way would make this one too, too small.
+    """
+    found = cluster.known_topic(TOPIC) or (await cluster.look_up([TOPIC])).get(TOPIC)
+    if found is not None and len(found.partitions) >= SLOTS:
         return
+    admin = Admin(cluster=cluster)
     try:
-        await Admin(cluster=cluster).create_topic(NewTopic(TOPIC, SLOTS, configs={"cleanup.policy": "compact"}))
+        if found is None:
+            await admin.create_topic(NewTopic(TOPIC, SLOTS, configs={"cleanup.policy": "compact"}))
+        else:
+            refused = (await admin.create_partitions({TOPIC: SLOTS}))[TOPIC]
+            if refused is not None and refused.error is not errors.INVALID_PARTITIONS:  # another task was first
+                raise refused
     except ApiError as error:
         if error.error is not errors.TOPIC_ALREADY_EXISTS:
             raise

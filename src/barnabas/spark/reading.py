@@ -19,6 +19,7 @@ from barnabas.client.offsets import EARLIEST_TIMESTAMP, Start, list_offsets
 from barnabas.client.settings import Settings
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.errors import DataLost, ReadStalled
+from barnabas.spark.frugality import give_back
 from barnabas.spark.link import Link, link
 from barnabas.spark.offsets import Range
 from barnabas.spark.plan import loss_sentence
@@ -58,10 +59,15 @@ def read(share: InputPartition, options: SourceOptions) -> Iterator[pyarrow.Reco
         return  # Spark makes up a partition where there is none
     connection = link(ConsumerSettings, options.settings)
     reading = _Reading(connection, share, options)
+    read_bytes = 0
     try:
-        yield from reading.batches()
+        for batch in reading.batches():
+            read_bytes += batch.nbytes
+            yield batch
+            del batch
     finally:
         reading.close()
+        give_back(read_bytes)
 
 
 def sized(settings: Settings, share: RangePartition) -> ConsumerSettings:

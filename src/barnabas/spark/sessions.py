@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.spark.errors import NotInstalled
-from barnabas.spark.java import ClassArchive, find_java
+from barnabas.spark.java import ClassArchive, cache_directory, find_java
+from barnabas.spark.nursery import Nursery, nursery
 from barnabas.spark.spark_home import lean_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MISSING: Final = "{} is missing: `pip install 'barnabas[spark]'` brings all that pipelines need"
+PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 PACKED: Final = "environment"  # where an archive is unpacked beside an executor
 # Each of these may be changed while Spark runs, so they reach a Connect server too.
 RUNTIME: Final = {
@@ -32,12 +35,16 @@ RUNTIME: Final = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
+DRIVER_MEMORY: Final = "1g"
 STATIC: Final = {
     "spark.python.daemon.module": "barnabas.spark.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": DRIVER_MEMORY,
 }
+# For a heap of this size on one machine: Java would start with a 64th of the machine's memory, fill all of it before it
+# collects any, and keep what it had at its largest.
+SMALL_JAVA: Final = ("-XX:+UseSerialGC", "-Xms64m", "-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
 
 
 def session(
@@ -63,13 +70,18 @@ def session(
         return _remote(SparkSession.builder, name, master, config)
     master = master or os.environ.get("MASTER") or "local[*]"
     settings = _settings(master, environment) | dict(config or {})
+    young = None
     if SparkSession.getActiveSession() is None:
-        settings = _with_java(settings, fast_start=fast_start)
+        settings = _with_java(settings, is_local=master.startswith("local"), fast_start=fast_start)
         _at_home(master)
+        young = _nursery(master, environment)
     builder: Any = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    made: SparkSession = builder.getOrCreate()
+    with _environment({} if young is None else young.environment):
+        made: SparkSession = builder.getOrCreate()
+    if young is not None:
+        young.wait()
     made.sparkContext.setLogLevel(log_level)
     return made
 
@@ -86,12 +98,12 @@ def _settings(master: str, environment: str | Path | None) -> dict[str, str]:
         settings["spark.pyspark.python"] = f"./{PACKED}/bin/python"
     else:
         # Spark would take whatever `python3` is on the path, which need not be the one that runs here.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        for variable in PYTHONS:
+            os.environ.setdefault(variable, sys.executable)
     return settings
 
 
-def _with_java(settings: dict[str, str], *, fast_start: bool) -> dict[str, str]:
+def _with_java(settings: dict[str, str], *, is_local: bool, fast_start: bool) -> dict[str, str]:
     import pyspark
 
     java = find_java()
@@ -99,6 +111,7 @@ def _with_java(settings: dict[str, str], *, fast_start: bool) -> dict[str, str]:
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
     options += ClassArchive(java, pyspark.__version__).options() if fast_start else []
     given = settings.get("spark.driver.extraJavaOptions", "")
+    options += SMALL_JAVA if is_local and settings["spark.driver.memory"] == DRIVER_MEMORY and "GC" not in given else ()
     said = " ".join([*options, given]).strip()
     return settings | ({"spark.driver.extraJavaOptions": said} if said else {})
 
@@ -110,6 +123,26 @@ def _at_home(master: str) -> None:
         home = lean_home(Path(pyspark.__file__).parent, pyspark.__version__)
         if home is not None:
             os.environ["SPARK_HOME"] = str(home)
+
+
+def _nursery(master: str, environment: str | Path | None) -> Nursery | None:
+    """For Spark's processes of Python on this machine, unless somebody has chosen another Python for them."""
+    chosen = {os.environ.get(name, sys.executable) for name in PYTHONS}
+    if not master.startswith("local") or environment is not None or chosen != {sys.executable}:
+        return None
+    return nursery(cache_directory())
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """For what is started in between; other programs that this process starts later shall not see it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _remote(builder: Any, name: str, master: str, config: Mapping[str, str] | None) -> SparkSession:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from barnabas.model.ids import TopicPartition
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
 from barnabas.spark.options import Options
+
+log = logging.getLogger("barnabas.spark")
 
 TRIGGER_DELAY_MS: Final = 15 * 60_000
 POLL_TIMEOUT_MS: Final = 120_000
@@ -84,6 +87,9 @@ class SourceOptions:
             raise InvalidOption(f"say what to read by one of assign, subscribe and subscribePattern: {said}")
         if is_streaming:
             options.refuse(BATCH_ONLY, "a stream has no end; read a batch, or stop the query")
+        else:
+            for name in filter(options.has, STREAM_ONLY):
+                log.warning("%s means nothing to a batch, which reads all that there is: it is not looked at", name)
         start = _start(options, is_streaming=is_streaming)
         count_max, count_min = options.number("maxOffsetsPerTrigger"), options.number("minOffsetsPerTrigger")
         if count_max is not None and count_min is not None and count_min > count_max:

@@ -23,8 +23,9 @@ from barnabas.client.producer_settings import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.spark.ending import Written
 from barnabas.spark.errors import BatchChanged, InvalidOption
+from barnabas.spark.frugality import give_back
 from barnabas.spark.link import Link, link
-from barnabas.spark.markers import Content, Marker, Slot
+from barnabas.spark.markers import Content, Marker, Slot, ensure_topic
 from barnabas.spark.sink_options import AT_LEAST_ONCE, SinkOptions
 
 if TYPE_CHECKING:
@@ -52,16 +53,24 @@ def write(rows: Iterator[pyarrow.RecordBatch], options: SinkOptions, batch: Batc
         return Written(Content())
     connection = link(ProducerSettings, options.settings)
     if options.guarantee == AT_LEAST_ONCE:
-        producer = _producer(connection, options)
-        try:
-            sending = _Sending(connection, producer, options)
-            for piece in _chain(first, pieces):
-                sending.take(piece)
-            sending.finish()
-        finally:
-            connection.run(producer.close())
-        return Written(sending.content)
-    return _write_in_transaction(connection, options, batch, _chain(first, pieces))
+        written = _write_plainly(connection, options, _chain(first, pieces))
+    else:
+        written = _write_in_transaction(connection, options, batch, _chain(first, pieces))
+    del first
+    give_back(written.content.size_bytes)
+    return written
+
+
+def _write_plainly(connection: Link, options: SinkOptions, pieces: Iterator[pyarrow.RecordBatch]) -> Written:
+    producer = _producer(connection, options)
+    try:
+        sending = _Sending(connection, producer, options)
+        for piece in pieces:
+            sending.take(piece)
+        sending.finish()
+    finally:
+        connection.run(producer.close())
+    return Written(sending.content)
 
 
 def _write_in_transaction(
@@ -72,6 +81,8 @@ def _write_in_transaction(
         # This ends what an earlier attempt has left open, and waits for it: after that the marker can be trusted.
         connection.run(producer.begin_transaction())
         slot = Slot.of(batch.sink_id, batch.task)
+        if batch.batch_id is not None:
+            connection.run(ensure_topic(connection.cluster))
         reading = None if batch.batch_id is None else connection.start(slot.read(connection.cluster))
         sending = _Sending(connection, producer, options)
         for number, piece in enumerate(pieces):

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from barnabas.spark.daemon import SHARED
+from barnabas.spark.nursery import PLANNERS
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -20,6 +21,27 @@ print(threading.active_count())
 """
 
 
+DRAWING = """
+import os
+from barnabas.spark.daemon import prepare
+prepare()
+import numpy as np
+for _ in range(2):
+    if os.fork() == 0:
+        print(np.random.randint(2**31), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
 def test_what_workers_share_can_be_imported_and_starts_no_thread() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *SHARED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *SHARED, *PLANNERS], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["1"]
+
+
+def test_two_workers_do_not_draw_the_same_numbers() -> None:
+    done = subprocess.run([sys.executable, "-c", DRAWING], capture_output=True, text=True, check=True)
+    first, second = done.stdout.split()
+    assert first != second

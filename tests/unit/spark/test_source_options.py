@@ -80,6 +80,13 @@ def test_a_mistake_is_a_sentence(given: dict[str, str], sentence: str) -> None:
         options(**given)
 
 
+def test_what_only_streams_look_at_is_said_to_be_nothing_for_a_batch(caplog: pytest.LogCaptureFixture) -> None:
+    options(maxOffsetsPerTrigger="5", maxTriggerDelay="1m")
+    assert not caplog.messages
+    options(False, maxOffsetsPerTrigger="5", maxTriggerDelay="1m")
+    assert [message.split()[0] for message in caplog.messages] == ["maxOffsetsPerTrigger", "maxTriggerDelay"]
+
+
 def test_a_batch_must_not_be_empty_by_definition() -> None:
     with pytest.raises(InvalidOption, match="would be empty"):
         options(False, startingOffsets="latest")

@@ -1,0 +1,54 @@
+"""What Spark starts instead of Python, on one machine: asks ``nursery.py`` for a process that has imported everything.
+
+If there is none to ask, Python is started as Spark said. Run by itself, without packages and as fast as can be: hence
+no import but these, and what is left of it when it was given a process is a shell that waits for that one's end.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+ADDRESS = "BARNABAS_NURSERY"  # in the environment: where the nursery listens
+ANSWER_SECONDS_MAX = 20.0
+GIVEN = b"1"
+LINE_FD = 3
+HERE = 3  # after standard input, output and error: the directory
+
+
+def ask(address: str, arguments: list[str]) -> socket.socket | None:
+    """A line that is closed when the process that was asked for has ended; None if it was not given."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    here = os.open(".", os.O_RDONLY)
+    try:
+        line.settimeout(ANSWER_SECONDS_MAX)
+        line.connect(address)
+        told = "\0".join([*arguments, "", *(f"{name}={value}" for name, value in os.environ.items())])
+        body = os.fsencode(told)
+        socket.send_fds(line, [len(body).to_bytes(4, "big")], [0, 1, 2, here])
+        line.sendall(body)
+        if line.recv(1) == GIVEN:
+            line.settimeout(None)
+            return line
+    except OSError:
+        pass
+    finally:
+        os.close(here)
+    line.close()
+    return None
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    address = os.environ.get(ADDRESS)
+    line = ask(address, arguments) if address and arguments[:1] == ["-m"] else None
+    if line is not None:
+        os.dup2(line.fileno(), LINE_FD)
+        os.set_inheritable(LINE_FD, True)
+        os.execv("/bin/sh", ["sh", "-c", f"read -r _ <&{LINE_FD}"])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606
+
+
+if __name__ == "__main__":
+    main()
