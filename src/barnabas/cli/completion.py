@@ -13,11 +13,19 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
+# Where we know of nothing, every shell offers files. Bash splits words at colons too, so it is given back only what
+# comes behind the last one; zsh may find its script in a directory of functions, where it is the function itself.
 SCRIPTS: Final = {
     "bash": """\
 _barnabas() {
-    local IFS=$'\\n'
-    COMPREPLY=($(barnabas completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2> /dev/null))
+    local line="${COMP_LINE:0:COMP_POINT}" current IFS=$' \\t\\n'
+    local -a typed
+    read -ra typed <<< "$line"
+    [[ $line == *[[:space:]] ]] && typed+=("")
+    current="${typed[${#typed[@]} - 1]}"
+    IFS=$'\\n'
+    COMPREPLY=($(barnabas completion words -- "${typed[@]:1}" 2> /dev/null))
+    COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*[:=]}"}"}")
 }
 complete -o default -F _barnabas barnabas
 """,
@@ -25,13 +33,22 @@ complete -o default -F _barnabas barnabas
 #compdef barnabas
 _barnabas() {
     local -a found
-    found=("${(@f)$(barnabas completion words -- "${(@)words[2,CURRENT]}" 2> /dev/null)}")
-    compadd -- $found
+    found=(${(f)"$(barnabas completion words -- "${(@)words[2,CURRENT]}" 2> /dev/null)"})
+    if (( $#found )); then compadd -- $found; else _files; fi
 }
-compdef _barnabas barnabas
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+if [[ $funcstack[1] == _barnabas ]]; then _barnabas "$@"; else compdef _barnabas barnabas; fi
 """,
     "fish": """\
-complete -c barnabas -f -a '(barnabas completion words -- (commandline -opc)[2..-1] (commandline -ct) 2> /dev/null)'
+function __barnabas_words
+    set -l found (barnabas completion words -- (commandline -opc)[2..-1] (commandline -ct) 2> /dev/null)
+    if test (count $found) -gt 0
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c barnabas -f -a '(__barnabas_words)'
 """,
 }
 HINTS: Final = {

@@ -9,11 +9,11 @@ import asyncio
 import gc
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from barnabas.cli.failure import Failure
-from barnabas.client.errors import ClusterUnreachable
+from barnabas.client.errors import ClusterUnreachable, RegistryRefused, RegistryUnreachable
 from barnabas.client.settings import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
@@ -26,6 +26,9 @@ SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 CLIENT_VARIABLE: Final = "BARNABAS_CLIENT_CONFIG"
 PROFILE_VARIABLE: Final = "BARNABAS_PROFILE"
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
+# Settings of the schema registry, as Confluent's clients name them; those of brokers know nothing of it.
+REGISTRY_URL: Final = "schema.registry.url"
+REGISTRY_LOGIN: Final = "schema.registry.basic.auth.user.info"
 
 _HINTS: Final = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "`barnabas topic list` shows what there is",
@@ -88,6 +91,12 @@ def _of_files(arguments: Namespace) -> dict[str, str]:
     return found
 
 
+def client_settings(arguments: Namespace) -> dict[str, str]:
+    """What files, the profile and -X say; what was typed wins."""
+    typed = {name.replace("_", "."): value for name, value in pairs(arguments.properties).items()}
+    return _of_files(arguments) | typed
+
+
 def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:
     """Typed settings from what was typed."""
     values: dict[str, Any] = {"bootstrap.servers": DEFAULT_SERVERS, "client.id": "barnabas-cli"}
@@ -97,9 +106,13 @@ def settings_of(kind: type[S], arguments: Namespace, **more: Any) -> S:
     values |= {name.replace("_", "."): value for name, value in more.items()}
     values |= {name.replace("_", "."): value for name, value in pairs(arguments.properties).items()}
     try:
-        return kind.of(values)
+        return kind.of(without_registry(values))
     except InvalidSetting as error:
         raise Failure(str(error)) from error
+
+
+def without_registry(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in (REGISTRY_URL, REGISTRY_LOGIN)}
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
@@ -140,6 +153,12 @@ def sentence(error: BarnabasError) -> str:
                 "it hung up on the handshake: is TLS spoken there at all? See security.protocol, also of a profile"
             )
         return f"{said}: {way_out}"
+    if isinstance(error, RegistryUnreachable):
+        return f"{error}; --schema-registry names another"
+    if isinstance(error, RegistryRefused) and error.status in (401, 403):
+        return f"the schema registry refuses: {error}; {REGISTRY_LOGIN}=USER:PASSWORD signs in"
+    if isinstance(error, RegistryRefused):
+        return f"the schema registry refuses: {error}"
     if isinstance(error, ApiError):
         text = error.message.rstrip().removesuffix(".")
         hint = _HINTS.get(error.error)

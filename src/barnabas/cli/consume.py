@@ -10,13 +10,14 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli import moments, record_filter, record_format
 from barnabas.cli.connection import add_connection, attend, settings_of
 from barnabas.cli.failure import Failure
 from barnabas.cli.progress import Progress
-from barnabas.cli.record_format import Line
+from barnabas.cli.record_format import Decoded, Line
+from barnabas.cli.schema_registry import add_registry, needed_registry, registry_of
 from barnabas.cli.verbs import join_offsets, now_ms
 from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
@@ -24,10 +25,14 @@ from barnabas.client.offsets import EARLIEST, LATEST, resolve
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.cli.decoding import Decoder
     from barnabas.cli.moments import Window
     from barnabas.client.record import ConsumerRecord
 
 RESETS: Final = {EARLIEST: "earliest", LATEST: "latest"}
+FORMS: Final = ("auto", "avro", "proto", "json", "msgpack", "hex", "base64", "string")
+GUESSES_MAX: Final = 1000
+OF_REGISTRY: Final = ("avro", "proto")
 IDLE_MS: Final = 500  # how long a group that has read everything waits for more before --exit ends it
 
 
@@ -49,7 +54,17 @@ def configure(parser: ArgumentParser) -> None:
     add("--print-control", action="store_true", help="show the markers that end transactions too")
     add("--rack", metavar="NAME", help="where we are: replicas in the same rack are read if there are any")
     add("--read-committed", action="store_true", help="leave out records of open and aborted transactions")
+    forms = ", ".join(FORMS)
+    add(
+        "--decode",
+        choices=FORMS,
+        metavar="FORM",
+        help=f"what values are, before they are filtered and printed: {forms}; avro and proto are what a schema "
+        "registry says, in Confluent's wire format; auto looks at each one",
+    )
+    add("--decode-key", choices=FORMS, metavar="FORM", help="the same for keys")
     record_filter.add_filters(parser)
+    add_registry(parser)
     add_connection(parser)
 
 
@@ -57,7 +72,7 @@ def prepare(words: list[str]) -> list[str]:
     return join_offsets(words)
 
 
-def run(arguments: Namespace) -> None:
+def run(arguments: Namespace) -> int:
     if arguments.exit and arguments.follow:
         raise Failure("--exit and --follow say the opposite")
     if arguments.group is not None and arguments.partition is not None:
@@ -75,11 +90,43 @@ def run(arguments: Namespace) -> None:
     arguments.by_batches = arguments.print_control or record_format.needs_batches(text)
     if arguments.by_batches and arguments.group is not None:
         raise Failure("--group reads records, not batches: leave out --print-control, %e, %x, %y, %[, %| and %]")
-    printer = _Printer(arguments.num, record_format.compile_output(text), record_filter.compile_filter(arguments))
+    arguments.decoder = _decoder(arguments)
+    printer = _Printer(
+        arguments.num,
+        record_format.compile_output(text),
+        record_filter.compile_filter(arguments),
+        has_errors=record_format.shows_errors(text),
+    )
     try:
         attend(_consume(arguments, settings, window, printer), is_long=True)
     finally:
         printer.progress.clear()
+    return int(printer.has_failed)
+
+
+def _decoder(arguments: Namespace) -> Decoder | None:
+    """None if bytes are to stay as they are."""
+    forms = (arguments.decode_key, arguments.decode)
+    if forms == (None, None):
+        return None
+    from barnabas.cli.decoding import Decoder
+    from barnabas.client.errors import MissingDependency
+
+    asks = [form for form in forms if form in OF_REGISTRY]
+    registry = needed_registry(arguments, why=f"--decode {asks[0]}") if asks else registry_of(arguments)
+    schemas = None
+    if registry is not None:
+        from barnabas.cli.schemas import Schemas
+
+        schemas = Schemas(registry)
+    try:
+        return Decoder(*forms, schemas)
+    except MissingDependency as error:
+        raise Failure(str(error)) from error
+
+
+async def _read(arguments: Namespace, records: list[Any]) -> list[Any]:
+    return records if arguments.decoder is None else await arguments.decoder.decode(records)
 
 
 def _reset(arguments: Namespace, window: Window) -> str:
@@ -95,14 +142,23 @@ class _Printer:
     """Shows what holds, and knows when it is enough."""
 
     def __init__(
-        self, count_max: int | None, show: Callable[[Line], bytes], holds: Callable[[Line], bool] | None
+        self,
+        count_max: int | None,
+        show: Callable[[Line], bytes],
+        holds: Callable[[Line], bool] | None,
+        *,
+        has_errors: bool,
     ) -> None:
+        """``has_errors``: whether what is shown says itself why something could not be decoded."""
         self._count_max = count_max
+        self._has_errors = has_errors
+        self._said: set[str] = set()
         self._show = show
         self._holds = holds
         self.progress = Progress("records", is_wanted=holds is not None or not sys.stdout.isatty())
         self.read = 0
         self.shown = 0
+        self.has_failed = False
 
     @property
     def is_done(self) -> bool:
@@ -121,12 +177,28 @@ class _Printer:
             if self._holds is None or self._holds(line):
                 out.append(self._show(line))
                 self.shown += 1
+                if isinstance(line.value, Decoded) or isinstance(line.key, Decoded):
+                    self._complain(line)
         self.read += count
         self.progress.clear()
         sys.stdout.buffer.write(b"".join(out))
         sys.stdout.buffer.flush()
         self.progress.at(self.read, found=self.shown if self._holds else None)
         return count
+
+    def _complain(self, line: Line) -> None:
+        """Of what was to be decoded and could not be. A guess that was wrong is no failure, and said once."""
+        for name, data in (("key", line.key), ("value", line.value)):
+            if not isinstance(data, Decoded) or data.error is None:
+                continue
+            self.has_failed = self.has_failed or not data.form
+            guess = f"{line.topic} {name} {data.error}"
+            if not self._has_errors and not (data.form and guess in self._said):
+                self.progress.clear()
+                place = f"{line.topic}-{line.partition} at offset {line.offset}"
+                print(f"barnabas: {place}: the {name} cannot be decoded: {data.error}", file=sys.stderr)
+            if data.form and len(self._said) < GUESSES_MAX:
+                self._said.add(guess)
 
 
 async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Window, printer: _Printer) -> None:
@@ -147,7 +219,7 @@ async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Win
             records = await consumer.poll()
             if not records:
                 return
-            printer.print(records)
+            printer.print(await _read(arguments, records))
 
 
 async def _consume_batches(
@@ -170,8 +242,8 @@ async def _consume_batches(
         with_control=arguments.print_control,
     )
 
-    def print_lines(lines: list[Line]) -> bool:
-        printer.print(lines)
+    async def print_lines(lines: list[Line]) -> bool:
+        printer.print(await _read(arguments, lines))
         return printer.is_done
 
     await print_batches(reader, starts, ends, print_lines)
@@ -189,7 +261,7 @@ async def _consume_as_member(consumer: Consumer, arguments: Namespace, printer: 
             return
         if not records:
             continue
-        count = printer.print(records)
+        count = printer.print(await _read(arguments, records))
         consumer.give_back(records[count:])
         await consumer.commit()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from struct import Struct
 from typing import Final
 
@@ -21,12 +21,12 @@ async def print_batches(
     reader: BatchReader,
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int] | None,
-    print_lines: Callable[[list[Line]], bool],
+    print_lines: Callable[[list[Line]], Awaitable[bool]],
 ) -> None:
     """Until everything is read, or ``print_lines`` says that it is enough."""
     async for batch in reader.read():
         end = None if ends is None else ends.get(batch.partition)
-        if print_lines(list(lines_of(batch, start=starts[batch.partition], end=end))):
+        if await print_lines(list(lines_of(batch, start=starts[batch.partition], end=end))):
             return
 
 

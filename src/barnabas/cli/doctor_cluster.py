@@ -34,6 +34,7 @@ def _listeners(facts: Facts) -> Iterator[Finding]:
         if broker.id in facts.unreachable:
             address = f"{broker.host}:{broker.port}"
             yield Finding(
+                "unreachable",
                 BAD,
                 f"broker {broker.id}",
                 f"clients are told to connect to {address}, and nobody answers there",
@@ -43,6 +44,7 @@ def _listeners(facts: Facts) -> Iterator[Finding]:
             )
     for broker_id in sorted(facts.cluster.fenced):
         yield Finding(
+            "fenced",
             BAD,
             f"broker {broker_id}",
             "it is fenced: it does not run, or the controller has not heard of it",
@@ -55,6 +57,7 @@ def _quorum(facts: Facts) -> Iterator[Finding]:
     """Whether there is a majority of controllers, and whether there still is one without any of them."""
     if isinstance(facts.quorum, str):
         yield Finding(
+            "no-controller",
             BAD,
             "the controllers",
             "no controller is active: no leader is elected, and nothing about topics, users or settings can change",
@@ -67,6 +70,7 @@ def _quorum(facts: Facts) -> Iterator[Finding]:
     majority = len(voters) // 2 + 1
     if len(voters) > 1 and len(voters) - len(gone) == majority:
         yield Finding(
+            "thin-quorum",
             WARNING,
             "the controllers",
             "if one more of them dies, none is active: no leader is elected, and nothing can be changed",
@@ -105,6 +109,7 @@ def _partitions(facts: Facts) -> Iterator[Finding]:
     if leaderless:
         holders = sorted({replica for each in leaderless for replica in each.part.replicas})
         yield Finding(
+            "leaderless",
             BAD,
             count(len(leaderless), "partition"),
             "nobody leads them: they can be neither written nor read",
@@ -115,6 +120,7 @@ def _partitions(facts: Facts) -> Iterator[Finding]:
     refused = [each for each in led if len(each.part.isr) < each.needed]
     if refused:
         yield Finding(
+            "under-min-isr",
             BAD,
             count(len(refused), "partition"),
             "fewer replicas are in sync than min.insync.replicas asks: producers with acks=all are refused",
@@ -124,6 +130,7 @@ def _partitions(facts: Facts) -> Iterator[Finding]:
     short = [each for each in led if len(each.part.isr) < len(each.part.replicas) and each not in refused]
     if short:
         yield Finding(
+            "out-of-sync",
             WARNING,
             count(len(short), "partition"),
             "not all replicas are in sync",
@@ -156,6 +163,7 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
         if lost:
             alone = len(facts.cluster.brokers) == 1
             yield Finding(
+                "death-loses",
                 NOTE if alone else WARNING,
                 f"if broker {broker.id} dies now",
                 f"{count(len(lost), 'partition')} cannot be read any more, and their records are lost with its disk",
@@ -166,6 +174,7 @@ def _deaths(facts: Facts) -> Iterator[Finding]:
             )
         if stopped:
             yield Finding(
+                "death-stops-writes",
                 WARNING,
                 f"if broker {broker.id} dies now",
                 f"{count(len(stopped), 'partition')} would refuse producers with acks=all; nothing would be lost",
@@ -180,6 +189,7 @@ def harmless_death(facts: Facts, broker: int) -> Finding:
     led = sum(each.part.leader == broker for each in held)
     others = sorted({replica for each in held for replica in each.part.isr} - {broker})
     return Finding(
+        "death-harmless",
         NOTE,
         f"if broker {broker} dies now",
         "nothing is lost, and producers with acks=all go on",
@@ -209,6 +219,7 @@ def _durability(facts: Facts) -> Iterator[Finding]:
     alone = [topic.name for topic in facts.topics if all(len(part.replicas) == 1 for part in topic.partitions)]
     if alone:
         yield Finding(
+            "one-replica",
             WARNING,
             count(len(alone), "topic"),
             "there are several brokers, and these topics have one replica",
@@ -220,6 +231,7 @@ def _durability(facts: Facts) -> Iterator[Finding]:
     ]
     if unclean:
         yield Finding(
+            "unclean-election",
             WARNING,
             count(len(unclean), "topic"),
             "a replica that is not in sync may lead them, and acknowledged records be lost",
@@ -232,6 +244,7 @@ def _disk(disk: DiskFacts, seconds: float) -> Iterator[Finding]:
     about = f"broker {disk.broker}, {disk.directory.path}"
     if disk.directory.error is not None:
         yield Finding(
+            "disk-offline",
             BAD,
             about,
             "the directory is offline, and all its partitions with it",
@@ -257,4 +270,4 @@ def _disk(disk: DiskFacts, seconds: float) -> Iterator[Finding]:
         name, replica = largest
         evidence += f"; the largest is {name} with {size(replica.size_bytes)}"
         mend = f"barnabas config set topic {name.topic} retention.bytes=BYTES, or add a disk to log.dirs"
-    yield Finding(BAD if is_bad else WARNING, about, "the disk is about to fill", evidence, mend)
+    yield Finding("disk-filling", BAD if is_bad else WARNING, about, "the disk is about to fill", evidence, mend)

@@ -63,17 +63,20 @@ class Facts(NamedTuple):
 
 
 async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) -> Facts:
-    """``groups`` are those to look at; none means all."""
+    """``groups`` are those to look at; none means all.
+
+    The quorum is asked for last: where it is lost, a broker keeps that question, and all behind it on the same
+    connection, for half a minute.
+    """
     cluster = await admin.describe_cluster()
     unreachable = await _unreachable(cluster)
-    quorum = await _quorum(admin)
     if len(unreachable) == len(_alive(cluster)):
-        return Facts(cluster, unreachable, quorum)  # whatever else is wrong cannot be asked
+        return Facts(cluster, unreachable, await _quorum(admin))  # whatever else is wrong cannot be asked
     topics = await admin.cluster.all_topics()
     if unreachable:
         # Groups and disks would have to be asked of those who do not answer; where replicas are, every broker knows.
         settings = await _settings(admin, [topic.name for topic in topics])
-        return Facts(cluster, unreachable, quorum, topics=topics, settings=settings)
+        return Facts(cluster, unreachable, await _quorum(admin), topics=topics, settings=settings)
     names = groups or [group.group_id for group in await admin.list_groups()]
     before = {name: await _group(admin, name) for name in names}
     sizes = {broker.id: await _directories(admin, broker.id) for broker in _alive(cluster)}
@@ -81,7 +84,6 @@ async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) 
     return Facts(
         cluster=cluster,
         unreachable={},
-        quorum=quorum,
         topics=topics,
         settings=await _settings(admin, [topic.name for topic in topics]),
         groups=tuple([await _looked_again(admin, *before[name]) for name in names]),
@@ -96,6 +98,7 @@ async def look(admin: Admin, *, seconds: float, now_ms: int, groups: list[str]) 
         ),
         seconds=seconds,
         now_ms=now_ms,
+        quorum=await _quorum(admin),
     )
 
 

@@ -13,6 +13,7 @@ NAMES_MAX: Final = 5
 
 
 class Finding(NamedTuple):
+    kind: str  # the same word for the same thing, for programs; each has a test that brings it about on real brokers
     severity: str
     about: str
     what: str

@@ -36,6 +36,7 @@ def _stuck(facts: GroupFacts, seconds: float) -> Iterator[Finding]:
     if group.state in MOVING and facts.earlier_state in MOVING:
         members = some(f"{member.client_id} at {member.host.lstrip('/')}" for member in group.members) or "none"
         yield Finding(
+            "group-stuck",
             BAD,
             f"group {group.group_id}",
             "it is stuck: it shares its partitions out, and not all members take part",
@@ -54,6 +55,7 @@ def _misplaced(facts: GroupFacts) -> Iterator[Finding]:
     if gone:
         lost = sum(start - facts.lags[place].committed for place, start in gone.items())
         yield Finding(
+            "unread-deleted",
             BAD,
             f"group {name}",
             f"{count(lost, 'record')} were deleted before the group read them",
@@ -65,6 +67,7 @@ def _misplaced(facts: GroupFacts) -> Iterator[Finding]:
     beyond = [place for place, lag in facts.lags.items() if lag.committed > lag.end]
     if beyond:
         yield Finding(
+            "committed-beyond-end",
             BAD,
             f"group {name}",
             "it has committed what does not exist: the topic was deleted and made again, or records were lost",
@@ -85,6 +88,7 @@ def _behind(facts: GroupFacts, held: dict[TopicPartition, str], seconds: float) 
     size = f"{count(total, 'record')} behind" + ("" if behind_ms is None else f", {duration(behind_ms)}")
     if group.state == EMPTY or not group.members:
         yield Finding(
+            "nobody-reads",
             WARNING,
             f"group {group.group_id}",
             f"nobody reads: {count(total, 'record')} waiting",
@@ -96,6 +100,7 @@ def _behind(facts: GroupFacts, held: dict[TopicPartition, str], seconds: float) 
     blocked = [held[place] for place in standing if place in held]
     if blocked:
         yield Finding(
+            "waits-for-transaction",
             BAD,
             f"group {group.group_id}",
             f"it is {size}, and waits for a transaction",
@@ -110,6 +115,7 @@ def _behind(facts: GroupFacts, held: dict[TopicPartition, str], seconds: float) 
         first = standing[0]
         place = f"-p {first.partition} -o {late[first].committed} -n 1 -f pretty"
         yield Finding(
+            "stands-still",
             # Consumers commit every few seconds; who has not done so in a moment may be quite well.
             BAD if seconds >= SURE_SECONDS else WARNING,
             f"group {group.group_id}",
@@ -126,6 +132,7 @@ def _behind(facts: GroupFacts, held: dict[TopicPartition, str], seconds: float) 
             if place in facts.earlier_lags
         )
         yield Finding(
+            "falls-behind" if growing > 0 else "catches-up",
             WARNING if growing > 0 else NOTE,
             f"group {group.group_id}",
             f"it is {size}, and " + ("falls further behind" if growing > 0 else "is catching up"),
@@ -149,6 +156,7 @@ def _idle(facts: GroupFacts) -> Iterator[Finding]:
     idle = [member for member in group.members if not member.partitions]
     if idle and group.state == "Stable" and facts.earlier_state == "Stable":
         yield Finding(
+            "idle-members",
             NOTE,
             f"group {group.group_id}",
             f"{count(len(idle), 'member')} have nothing to do: there are more members than partitions",
@@ -163,6 +171,7 @@ def _open(transaction: TransactionDescription, *, now_ms: int) -> Iterator[Findi
     where = some(transaction.partitions) or "no partition yet"
     if transaction.state != "Ongoing" and age_ms >= ENDING_MS_BAD:
         yield Finding(
+            "transaction-ending",
             BAD,
             f"transaction {name}",
             "it is decided, and its markers do not reach all partitions",
@@ -172,6 +181,7 @@ def _open(transaction: TransactionDescription, *, now_ms: int) -> Iterator[Findi
     elif transaction.state == "Ongoing" and age_ms >= OPEN_MS_WARNING:
         left_ms = transaction.timeout_ms - age_ms
         yield Finding(
+            "transaction-open",
             WARNING,
             f"transaction {name}",
             "it is open for long; readers of committed records wait behind it",
@@ -186,6 +196,7 @@ def producer_findings(transaction: TransactionDescription, *, now_ms: int) -> It
     who = f"producer id {transaction.producer_id}, epoch {epoch}, {transaction.state}"
     if epoch == 0:
         yield Finding(
+            "producer-not-fenced",
             NOTE,
             f"producer {name}",
             "nobody was ever fenced: its epoch is the first",
@@ -200,6 +211,7 @@ def producer_findings(transaction: TransactionDescription, *, now_ms: int) -> It
             f"({duration(transaction.timeout_ms)}), or {causes}"
         )
     yield Finding(
+        "producer-fenced",
         WARNING,
         f"producer {name}",
         f"producers with an epoch below {epoch} are fenced",

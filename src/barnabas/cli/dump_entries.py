@@ -24,6 +24,9 @@ SNAPSHOT_HEAD: Final = Struct(">hIi")
 SNAPSHOT_CHECKED_FROM: Final = 6
 SNAPSHOT_VERSION: Final = 1
 PRODUCER_ENTRY: Final = Struct(">qhiqiqiq")
+EARLIER: Final = b"earlier\x01"  # what follows Kafka's part: the batches before the last of each producer
+EARLIER_OF: Final = Struct(">qb")
+EARLIER_BATCH: Final = Struct(">iqiq")
 PRODUCER_NAMES: Final = (
     "producer_id",
     "producer_epoch",
@@ -34,6 +37,7 @@ PRODUCER_NAMES: Final = (
     "coordinator_epoch",
     "current_txn_first_offset",
 )
+EARLIER_NAMES: Final = PRODUCER_NAMES[2:6]
 
 
 def read_index(path: Path, arguments: Namespace) -> Iterator[Finding]:
@@ -92,12 +96,34 @@ def read_producers(path: Path, arguments: Namespace) -> Iterator[Finding]:
         return
     if crc32c(content[SNAPSHOT_CHECKED_FROM:]) != crc:
         yield Broken(2, f"the checksum is not {crc:#010x}")
-    if len(content) != SNAPSHOT_HEAD.size + count * PRODUCER_ENTRY.size:
+    end = SNAPSHOT_HEAD.size + count * PRODUCER_ENTRY.size
+    if count < 0 or len(content) < end:
         yield Broken(SNAPSHOT_CHECKED_FROM, f"{len(content)} bytes cannot hold {count} producers")
         return
     for index in range(count):
         numbers = PRODUCER_ENTRY.unpack_from(content, SNAPSHOT_HEAD.size + index * PRODUCER_ENTRY.size)
         yield Row("producer", dict(zip(PRODUCER_NAMES, numbers, strict=True)))
+    if len(content) > end:
+        yield from _read_earlier(content, end)
+
+
+def _read_earlier(content: bytes, position: int) -> Iterator[Finding]:
+    if content[position : position + len(EARLIER)] != EARLIER:
+        yield Broken(position, f"{len(content) - position} bytes behind the producers are not known")
+        return
+    position += len(EARLIER)
+    while position < len(content):
+        if len(content) - position < EARLIER_OF.size:
+            yield Broken(position, "the file ends within a producer's earlier batches")
+            return
+        producer_id, count = EARLIER_OF.unpack_from(content, position)
+        end = position + EARLIER_OF.size + count * EARLIER_BATCH.size
+        if count < 1 or end > len(content):
+            yield Broken(position, f"there is no room for {count} earlier batches of producer {producer_id}")
+            return
+        for numbers in EARLIER_BATCH.iter_unpack(content[position + EARLIER_OF.size : end]):
+            yield Row("earlier", {"producer_id": producer_id} | dict(zip(EARLIER_NAMES, numbers, strict=True)))
+        position = end
 
 
 def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -7,13 +7,14 @@ with ``--execute``, see ``group_seek.py``. What is behind what is computed in ``
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.cli import group_peek, group_seek
 from barnabas.cli.connection import attend
-from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value
+from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_sentence, print_table, print_value
 from barnabas.cli.verbs import (
     Outcome,
     Verb,
@@ -178,7 +179,8 @@ def _print_description(described: Described, arguments: Namespace) -> None:
         print_table(columns, rows, right=("PARTITION", "COMMITTED", "END", "LAG", "BEHIND"))
     idle = [member for member in group.members if not member.partitions]
     if idle:
-        print(f"\nwithout partitions: {', '.join(member.member_id for member in idle)}")
+        print()
+        print_sentence(f"without partitions: {', '.join(member.member_id for member in idle)}")
 
 
 def _print_topics(lags: dict[TopicPartition, Lag]) -> None:
@@ -283,11 +285,21 @@ def _add_watch(parser: ArgumentParser) -> None:
         "-w",
         "--watch",
         nargs="?",
-        type=float,
+        type=_pause,
         const=WATCH_SECONDS,
         metavar="SECONDS",
         help=f"look again every so often (default {WATCH_SECONDS:g} s) until interrupted",
     )
+
+
+def _pause(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise ArgumentTypeError(f"{text} is no number of seconds to wait")
+    return seconds
 
 
 def _watched(arguments: Namespace, look: Callable[[Admin], Any], show: Callable[[Any], None]) -> None:
@@ -307,4 +319,4 @@ def _watched(arguments: Namespace, look: Callable[[Admin], Any], show: Callable[
 
                 await asyncio.sleep(arguments.watch)
 
-    show(attend(work()))
+    show(attend(work(), is_long=arguments.watch is not None))

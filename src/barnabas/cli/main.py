@@ -57,6 +57,7 @@ COMMANDS: Final = {
     "batch": Command("batch", "run the commands of a file, one a line"),
     "generate": Command("generate", "print a dashboard for Grafana, and rules and a job for Prometheus"),
     "doctor": Command("doctor", "say what is wrong, how that shows and what mends it"),
+    "debug": Command("debug", "gather in one archive what somebody needs who is asked to help"),
     "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
     "completion": Command("completion", "let the shell complete commands, options and names"),
     "version": Command("version", "print the version"),

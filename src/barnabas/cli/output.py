@@ -14,6 +14,7 @@ from typing import Any, Final
 TABLES: Final = ("table", "wide")
 FORMS: Final = (*TABLES, "json", "yaml")
 NOBODY: Final = "-"  # a cell with nothing to say
+GAP: Final = "  "  # between cells
 
 
 def add_output(parser: ArgumentParser) -> None:
@@ -71,12 +72,24 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(markup=False, highlight=False, emoji=False)
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=has_headers)
+    is_spared = _spares_numbers(columns, texts, right, console.width)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        is_number = column in right
+        table.add_column(
+            column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number and is_spared
+        )
     for row in texts:
         table.add_row(*row)
-    Console(markup=False, highlight=False, emoji=False).print(table)
+    console.print(table)
+
+
+def _spares_numbers(columns: Sequence[str], rows: list[list[str]], right: Sequence[str], width: int) -> bool:
+    """Whether numbers can stay in one piece, with names folded beside them as narrow as their headers."""
+    cells = zip(columns, *rows, strict=True)
+    needed = (max(map(len, each)) if each[0] in right else len(each[0]) for each in cells)
+    return sum(needed) + len(GAP) * (len(columns) - 1) <= width
 
 
 def _print_aligned(columns: Sequence[str], rows: list[list[str]], right: Sequence[str], *, has_headers: bool) -> None:
@@ -88,14 +101,30 @@ def _print_aligned(columns: Sequence[str], rows: list[list[str]], right: Sequenc
             cell.rjust(width) if column in right else cell.ljust(width)
             for column, cell, width in zip(columns, row, widths, strict=True)
         )
-        print("  ".join(cells).rstrip())
+        print(GAP.join(cells).rstrip())
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Names and values, one pair a line."""
     width = max(len(name) for name in facts)
     for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
+        print_sentence(f"{name:<{width}}{GAP}{value}", indent=width + len(GAP))
+
+
+def print_sentence(text: str, *, indent: int = 0) -> None:
+    """A line; on a terminal that is narrower it goes on below, behind ``indent``."""
+    import shutil
+
+    width = shutil.get_terminal_size().columns
+    if len(text) <= width or width <= 2 * indent or not sys.stdout.isatty():
+        print(text)
+        return
+    import textwrap
+
+    head, rest = text[:indent], text[indent:]
+    for line in textwrap.wrap(rest, width - indent, break_on_hyphens=False):
+        print(f"{head}{line}")
+        head = " " * indent
 
 
 def silence() -> None:

@@ -18,11 +18,13 @@ from typing import Final
 
 from barnabas.cli import record_format, record_input
 from barnabas.cli.connection import add_connection, attend, settings_of
+from barnabas.cli.encoding import Encoder, add_schemas, wanted, wants_schemas
 from barnabas.cli.failure import Failure
 from barnabas.cli.progress import Progress
 from barnabas.cli.record_format import Line
 from barnabas.cli.record_frames import FrameReader, Part, has_lengths
 from barnabas.cli.record_input import Input
+from barnabas.cli.schema_registry import add_registry, needed_registry
 from barnabas.client.batch import Delivery
 from barnabas.client.producer import Producer
 from barnabas.client.producer_settings import ProducerSettings
@@ -49,6 +51,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--acks", choices=("0", "1", "-1", "all"), default="all", help="who must have a record before it counts")
     add("-Z", "--tombstone", action="store_true", help="an empty value means null: delete the key")
     add("-f", "--format", "--input-format", default="%v", metavar="FORMAT", help=record_input.HELP)
+    add_schemas(parser)
     add("--rate", type=float, metavar="N", help="no more than so many records a second")
     add("--txn", metavar="ID", help="all of it in one transaction, under this transactional id")
     add(
@@ -58,6 +61,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="FORMAT",
         help="what to print for each record that was acknowledged: a format as in consume, 'count' or 'none'",
     )
+    add_registry(parser)
     add_connection(parser)
 
 
@@ -72,9 +76,22 @@ def run(arguments: Namespace) -> None:
         raise Failure("--rate must be more than 0")
     more = {} if arguments.txn is None else {"transactional_id": arguments.txn}
     settings = settings_of(ProducerSettings, arguments, acks=acks, compression_type=arguments.compression, **more)
-    count = attend(_Run(arguments, read, show, headers).produce(settings), is_long=True)
+    work = _Run(arguments, read, show, headers, _encoder(arguments))
+    count = attend(work.produce(settings), is_long=True)
     if arguments.output == "count":
         print(count)
+
+
+def _encoder(arguments: Namespace) -> Encoder | None:
+    """None if what was read is sent as it is."""
+    if not wants_schemas(arguments):
+        return None
+    key = wanted(arguments.schema_key_id, arguments.schema_key_type)
+    value = wanted(arguments.schema_id, arguments.schema_type)
+    registry = needed_registry(arguments, why="--schema-id" if value else "--schema-key-id")
+    from barnabas.cli.schemas import Schemas
+
+    return Encoder(Schemas(registry), key=key, value=value)
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
@@ -91,8 +108,10 @@ class _Run:
         read: Callable[[bytes], Input | None] | None,
         show: Callable[[Line], bytes] | None,
         headers: tuple[tuple[str, bytes | None], ...],
+        encoder: Encoder | None,
     ) -> None:
         self._arguments = arguments
+        self._encoder = encoder
         self._read = read
         self._show = show
         self._headers = headers
@@ -122,10 +141,13 @@ class _Run:
                 await asyncio.sleep(started + self._count / self._arguments.rate - loop.time())
             record = self._completed(record)
             topic = record.topic or self._arguments.topic
+            key, value = record.key, record.value
+            if self._encoder is not None:
+                key, value = await self._encoder.encode(topic, key, value)
             delivery = await producer.send_soon(
                 topic,
-                record.value,
-                key=record.key,
+                value,
+                key=key,
                 headers=record.headers,
                 partition=record.partition,
                 timestamp_ms=record.timestamp_ms,

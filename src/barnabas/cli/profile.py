@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.cli.config_file import properties
-from barnabas.cli.connection import pairs
+from barnabas.cli.connection import pairs, without_registry
 from barnabas.cli.failure import Failure
 from barnabas.cli.output import NOBODY, print_rows
 from barnabas.cli.profiles import (
@@ -20,15 +20,13 @@ from barnabas.cli.profiles import (
     profile_in_use,
     profile_names,
     read_client_config,
+    shown,
     use_profile,
     write_profile,
 )
 from barnabas.cli.verbs import Verb, configure_verbs, nothing_more, run_verb
 from barnabas.client.settings import Settings
 from barnabas.model.settings import InvalidSetting
-from barnabas.observe.log import SECRETS
-
-HIDDEN: Final = "(secret)"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -89,7 +87,7 @@ def _list(arguments: Namespace) -> None:
 
 def _show(arguments: Namespace) -> None:
     values = read_client_config(existing(arguments.name))
-    rows = [(key, HIDDEN if any(word in key for word in SECRETS) else value) for key, value in sorted(values.items())]
+    rows = [(key, shown(key, value)) for key, value in sorted(values.items())]
     print_rows(arguments, ("SETTING", "VALUE"), rows)
 
 
@@ -125,7 +123,7 @@ def _delete(arguments: Namespace) -> None:
 def check_profile(values: dict[str, str]) -> None:
     """A name that no client setting has is a mistake now, and not at the next command."""
     try:
-        Settings.of(values)
+        Settings.of(without_registry(values))
     except InvalidSetting as error:
         raise Failure(str(error)) from error
 

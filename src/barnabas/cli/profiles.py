@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HOME_VARIABLE: Final = "BARNABAS_HOME"
 ENDING: Final = ".properties"
 IN_USE_FILE: Final = "profile"
+HIDDEN: Final = "(secret)"
 NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
@@ -55,6 +56,20 @@ def read_client_config(path: Path) -> dict[str, str]:
         raise Failure(f"{path}: {error.strerror}") from error
     except InvalidSetting as error:
         raise Failure(str(error)) from error
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting is nobody's business."""
+    from barnabas.observe.log import SECRETS
+
+    return any(word in name.lower() for word in (*SECRETS, "user.info", "keystore.key", "ssl.key.pem"))
+
+
+def shown(name: str, value: str) -> str:
+    """A value as it may be seen; of an address only the password is hidden."""
+    if is_secret(name):
+        return HIDDEN
+    return re.sub(r"(://[^/@:]*):[^/@]*@", rf"\1:{HIDDEN}@", value)
 
 
 def profile_names() -> list[str]:

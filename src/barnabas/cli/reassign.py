@@ -1,7 +1,8 @@
 """``barnabas reassign``: plan, run, status, cancel: move partitions from broker to broker.
 
 A plan is Kafka's own JSON, so plans of ``kafka-reassign-partitions`` work too. The brokers copy in the background;
-``run`` waits for them and shows how far they are, unless it is told not to.
+``run`` waits for them and shows how far they are, unless it is told not to. What a limit needs is in
+``reassign_throttle``, how far a replica is in ``reassign_progress``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import is_table, print_table, print_value
+from barnabas.cli.output import NOBODY, is_table, print_table, print_value, size
 from barnabas.cli.reassign_plan import plan
 from barnabas.cli.verbs import Verb, add_yes, admin_of, complain, configure_verbs, confirm, outcomes_of, run_verb
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.cli.reassign_progress import Progress
     from barnabas.client.admin import Admin
 
 LOOK_SECONDS: Final = 0.5
@@ -119,21 +121,62 @@ def read_plan(path: Path) -> Targets:
 def _configure_run(parser: ArgumentParser) -> None:
     parser.add_argument("plan", type=Path, metavar="PLAN", help="a file that `reassign plan --file` wrote")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until everything has moved")
+    parser.add_argument(
+        "--throttle", metavar="RATE", help="bytes a second that each broker may spend on it, like 500000 or 10MB"
+    )
     add_yes(parser)
 
 
 def _run(arguments: Namespace) -> None:
     targets = read_plan(arguments.plan)
+    if arguments.throttle is not None and arguments.no_wait:
+        raise Failure("--throttle is taken off when all has moved, so it cannot be had with --no-wait")
+    bytes_per_second = None if arguments.throttle is None else _rate(arguments.throttle)
     if not targets:
         print("the plan is empty: nothing was done")
         return
     confirm(f"Move {len(targets)} partitions?", arguments)
-    attend(_move(arguments, targets, is_waiting=not arguments.no_wait), is_long=True)
+
+    async def work() -> None:
+        async with admin_of(arguments) as admin:
+            if bytes_per_second is None:
+                await move(admin, targets, is_waiting=not arguments.no_wait)
+            else:
+                await _move_slowly(admin, targets, bytes_per_second, arguments)
+
+    attend(work(), is_long=True)
 
 
-async def _move(arguments: Namespace, targets: Targets, *, is_waiting: bool) -> None:
-    async with admin_of(arguments) as admin:
-        await move(admin, targets, is_waiting=is_waiting)
+def _rate(text: str) -> int:
+    from barnabas.cli.reassign_throttle import rate
+
+    try:
+        return rate(text)
+    except ValueError as error:
+        raise Failure(str(error)) from error
+
+
+async def _move_slowly(admin: Admin, targets: Targets, bytes_per_second: int, arguments: Namespace) -> None:
+    from barnabas.cli.reassign_throttle import apply, limits, no_limits
+
+    now = await placement(admin, {key.topic for key in targets})
+    unknown = sorted(set(targets) - set(now))
+    if unknown:
+        raise Failure(f"there is no partition {', '.join(map(str, unknown))}")
+    for key, each in (await admin.list_reassignments(targets)).items():  # this may be the second try
+        now[key] = tuple(replica for replica in now[key] if replica not in each.adding)
+    running = await alive(admin)
+    await apply(admin, limits(now, targets, bytes_per_second, brokers=running))
+    try:
+        await move(admin, targets, is_waiting=True)
+    except asyncio.CancelledError:
+        again = f"barnabas reassign run {arguments.plan} --throttle {arguments.throttle}"
+        print(f"\nthe moves go on, within the limit: `{again}` waits for them and takes it off", file=sys.stderr)
+        raise
+    except BaseException:
+        await apply(admin, no_limits({key.topic for key in targets}, brokers=running))
+        raise
+    await apply(admin, no_limits({key.topic for key in targets}, brokers=await alive(admin)))
 
 
 async def move(admin: Admin, targets: Targets, *, is_waiting: bool) -> None:
@@ -159,11 +202,16 @@ def _show(done: int, count: int, *, is_last: bool = False) -> None:
 
 
 def _status(arguments: Namespace) -> None:
+    from barnabas.cli.reassign_progress import progress_of
+
     async def work() -> Any:
         async with admin_of(arguments) as admin:
-            return await admin.list_reassignments()
+            under_way = await admin.list_reassignments()
+            if not under_way:
+                return {}, {}
+            return under_way, await progress_of(admin, under_way, brokers=await alive(admin))
 
-    under_way = attend(work())
+    under_way, progress = attend(work())
     if not is_table(arguments):
         print_value(
             arguments,
@@ -172,6 +220,7 @@ def _status(arguments: Namespace) -> None:
                     "topic": key.topic,
                     "partition": key.partition,
                     **{name: list(ids) for name, ids in each._asdict().items()},
+                    "progress": [{**part._asdict(), "percent": part.percent} for part in progress[key]],
                 }
                 for key, each in sorted(under_way.items())
             ],
@@ -181,18 +230,31 @@ def _status(arguments: Namespace) -> None:
         print("nothing is being moved")
         return
     rows = [
-        (str(key), _ids(each.replicas), _ids(each.adding), _ids(each.removing))
+        (str(key), _ids(each.replicas), _ids(each.removing), *cells)
         for key, each in sorted(under_way.items())
+        for cells in [_cells(part) for part in progress[key]] or [(NOBODY,) * 4]
     ]
-    print_table(("PARTITION", "REPLICAS", "ADDING", "REMOVING"), rows, arguments=arguments)
+    columns = ("PARTITION", "REPLICAS", "REMOVING", "ADDING", "COPIED", "OF", "DONE")
+    print_table(columns, rows, right=("COPIED", "OF", "DONE"), arguments=arguments)
+
+
+def _cells(part: Progress) -> tuple[str, str, str, str]:
+    def said(count: int | None) -> str:
+        return NOBODY if count is None else size(count)
+
+    done = NOBODY if part.percent is None else f"{part.percent} %"
+    return str(part.broker), said(part.copied_bytes), said(part.size_bytes), done
 
 
 def _cancel(arguments: Namespace) -> None:
+    from barnabas.cli.reassign_throttle import apply, no_limits
+
     async def work() -> int:
         async with admin_of(arguments) as admin:
             under_way = await admin.list_reassignments()
             if under_way:
                 complain(outcomes_of(await admin.alter_reassignments(dict.fromkeys(under_way))))
+                await apply(admin, no_limits({key.topic for key in under_way}, brokers=await alive(admin)))
             return len(under_way)
 
     confirm("Stop all moves that are under way?", arguments)
@@ -232,6 +294,6 @@ def _ids(ids: Iterable[int]) -> str:
 VERBS = {
     "plan": Verb(_configure_plan, _plan, "work out where partitions should be, and change nothing"),
     "run": Verb(_configure_run, _run, "carry out a plan"),
-    "status": Verb(lambda parser: None, _status, "show what is being moved"),
-    "cancel": Verb(add_yes, _cancel, "stop what is being moved, and put it back"),
+    "status": Verb(lambda parser: None, _status, "show what is being moved, and how far it is"),
+    "cancel": Verb(add_yes, _cancel, "stop what is being moved, put it back, and take a limit off"),
 }

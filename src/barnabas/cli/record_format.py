@@ -27,6 +27,29 @@ HELP: Final = (
 )
 
 
+class Decoded(bytes):
+    """What a key or value says, as text, instead of its bytes; or those, and why they say nothing. See ``decoding``."""
+
+    form: str
+    content: object  # what JSON can hold
+    schema_id: int | None
+    size_bytes: int  # of what is in the record
+    error: str | None
+
+    @classmethod
+    def of(cls, form: str, content: object, text: bytes, raw: bytes, *, schema_id: int | None = None) -> Decoded:
+        made = cls(text)
+        made.form, made.content, made.schema_id = form, content, schema_id
+        made.size_bytes, made.error = len(raw), None
+        return made
+
+    @classmethod
+    def failed(cls, raw: bytes, error: str) -> Decoded:
+        made = cls.of("", None, raw, raw)
+        made.error = error
+        return made
+
+
 class Line(NamedTuple):
     """What a format may speak of."""
 
@@ -102,6 +125,11 @@ def needs_batches(text: str) -> bool:
     return text not in _NAMED and any(verb in OF_BATCHES for verb in re.findall(r"%(.)", text.replace("%%", "")))
 
 
+def shows_errors(text: str) -> bool:
+    """Whether a format has a place for what could not be decoded."""
+    return text in _NAMED
+
+
 def from_kcat(text: str) -> str:
     """The same format as kcat has it, with our verbs: %s is the value, %S its length, %T the timestamp."""
     if text in _NAMED:
@@ -125,7 +153,14 @@ def _entry(line: Line) -> dict[str, object]:
 
 
 def _json(line: Line) -> bytes:
-    return json.dumps(_entry(line), ensure_ascii=False).encode() + b"\n"
+    return _written(_entry(line))
+
+
+def _written(entry: dict[str, object], *, indent: int | None = None) -> bytes:
+    try:
+        return json.dumps(entry, ensure_ascii=False, indent=indent).encode() + b"\n"
+    except UnicodeEncodeError:  # half a character, which JSON can write and UTF-8 cannot
+        return json.dumps(entry, indent=indent).encode() + b"\n"
 
 
 def _pretty(line: Line) -> bytes:
@@ -138,7 +173,7 @@ def _pretty(line: Line) -> bytes:
                 entry[name] = json.loads(text)
             except ValueError:
                 continue
-    return json.dumps(entry, ensure_ascii=False, indent=2).encode() + b"\n"
+    return _written(entry, indent=2)
 
 
 def _meta(line: Line) -> bytes:
@@ -148,7 +183,8 @@ def _meta(line: Line) -> bytes:
         entry.pop(name, None)
         entry.pop(f"{name}_base64", None)
         data = getattr(line, name)
-        entry[f"{name}_size"] = None if data is None else len(data)
+        size = data.size_bytes if isinstance(data, Decoded) else len(data or b"")
+        entry[f"{name}_size"] = None if data is None else size
     entry["headers"] = [name for name, _ in line.headers]
     return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
@@ -157,13 +193,27 @@ _NAMED: Final[dict[str, Callable[[Line], bytes]]] = {"json": _json, "pretty": _p
 _KCAT: Final = {"s": "%v", "S": "%V", "R": "%V{big32}", "T": "%d", "h": "%h{%k=%v,}"}
 
 
-def _readable(name: str, data: bytes | None) -> dict[str, str | None]:
+def _readable(name: str, data: bytes | None) -> dict[str, object]:
     """Bytes that are no text keep their meaning as base64 under another name."""
+    if isinstance(data, Decoded):
+        return _decoded(name, data)
     try:
         return {name: None if data is None else data.decode()}
     except UnicodeDecodeError:
         assert data is not None
         return {f"{name}_base64": b64encode(data).decode()}
+
+
+def _decoded(name: str, data: Decoded) -> dict[str, object]:
+    """What was made of the bytes, and how."""
+    entry: dict[str, object] = {name: data.content, f"{name}_format": data.form}
+    if not data.form:
+        entry = _readable(name, bytes(data))
+    if data.schema_id is not None:
+        entry[f"{name}_schema_id"] = data.schema_id
+    if data.error is not None:
+        entry[f"{name}_error"] = data.error
+    return entry
 
 
 def _pieces(text: str, texts: dict[str, Any], numbers: dict[str, Any]) -> list[Piece]:

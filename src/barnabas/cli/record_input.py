@@ -200,7 +200,7 @@ def _from_json(line: bytes) -> Input:
             timestamp_ms=entry.get("timestamp"),
             headers=tuple((header["key"], _bytes(header, "value")) for header in entry.get("headers") or ()),
         )
-    except (json.JSONDecodeError, NotBase64, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, NotBase64, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"the line {_shown(line)} is not a record in JSON: {error}") from error
 
 
@@ -211,6 +211,8 @@ def _bytes(entry: dict[str, object], name: str) -> bytes | None:
     value = entry.get(name)
     if value is None:
         return None
+    if isinstance(value, str) and entry.get(f"{name}_format") in ("hex", "base64"):  # as `consume --decode` wrote it
+        return _MODIFIERS[str(entry[f"{name}_format"])](value.encode())
     return value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
 
 

@@ -14,6 +14,7 @@ HEAD_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 64
 REQUEST_SECONDS_MAX: Final = 10.0
 PIECES_PER_TURN: Final = 100  # a few milliseconds
+TURN_SECONDS_MAX: Final = 0.002  # some pieces take long to make
 PLAIN: Final = "text/plain; charset=utf-8"
 _REASONS: Final = {
     200: "OK",
@@ -111,8 +112,11 @@ def _says(status: int, sentence: str) -> Page:
 
 async def _joined(pieces: Iterable[str]) -> bytes:
     found: list[str] = []
+    now = asyncio.get_running_loop().time
+    turn_end = now() + TURN_SECONDS_MAX
     for number, piece in enumerate(pieces, 1):
         found.append(piece)
-        if number % PIECES_PER_TURN == 0:
+        if number % PIECES_PER_TURN == 0 or now() >= turn_end:
             await asyncio.sleep(0)
+            turn_end = now() + TURN_SECONDS_MAX
     return "".join(found).encode()

@@ -67,7 +67,7 @@ class Setting:
     sensitive: bool = False
     synonyms: tuple[str, ...] = ()  # for a topic setting: the broker settings that give its default, nearest first
     check: Callable[[Any], str | None] | None = None  # a sentence if the value is wrong
-    per_listener: bool = False  # changes while running only for one listener, as listener.name.<name>.<setting>
+    per_listener: bool = False  # may be given while running, but for one listener: listener.name.<name>.<setting>
     unused: bool = False  # Kafka has it, and here there is nothing for it to govern; ``doc`` says why
 
     @property

@@ -51,6 +51,7 @@ class SimulatedLoop(UnsimulatedLoop):
         self.seed = seed
         self.errors: list[dict[str, Any]] = []
         self.time_s_max: float | None = None
+        self.after_event: Callable[[Host | None], None] | None = None  # a test looks at the host on which it happened
         self.network = Network(self, Random(f"network/{seed}"))  # noqa: S311  # a simulation is to be guessed
         self._now_ns = 0
         self._ready: deque[asyncio.Handle] = deque()
@@ -223,6 +224,8 @@ class SimulatedLoop(UnsimulatedLoop):
             handle = ready.popleft()
             if not handle.cancelled() and not (self.network.hosts.any_halted and self._is_held(handle)):
                 handle._run()
+                if self.after_event is not None:
+                    self.after_event(host_of(handle._context))  # type: ignore[attr-defined]
 
     def _is_held(self, handle: asyncio.Handle) -> bool:
         host = host_of(handle._context)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""The network of a simulation: who listens where, which links are cut, how long bytes travel.
+"""The network of a simulation: who listens where, which links are cut or slow, how long bytes travel.
 
 Connections are made as asyncio makes them, between protocols; ``transports`` moves their bytes. Latencies and pieces
-come from the seed. Only the simulated loop calls ``listen`` and ``connect``; tests cut, heal and kill.
+come from the seed. Only the simulated loop calls ``listen`` and ``connect``; tests cut, slow, heal and kill.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Network:
         self._servers: dict[tuple[str, int], SimulatedServer] = {}
         self._connections: dict[int, tuple[SimulatedTransport, SimulatedTransport]] = {}
         self._cuts: dict[tuple[str, str], list[asyncio.Future[None]]] = {}
+        self._delays_ns: dict[tuple[str, str], int] = {}  # of slow links
         self._next_server_port = FIRST_SERVER_PORT
         self._next_client_port = FIRST_CLIENT_PORT
 
@@ -142,8 +143,18 @@ class Network:
         if not one_way:
             self._cuts.setdefault((b, a), [])
 
+    def slow(self, a: str, b: str, *, delay_ms: int, one_way: bool = False) -> None:
+        """Bytes from a to b (and back) travel up to this much longer, each piece by its own, until it is healed.
+
+        They arrive in order within a connection, but not across connections: what is asked later over another link, or
+        after the link was healed, may be there first.
+        """
+        for link in ((a, b),) if one_way else ((a, b), (b, a)):
+            self._delays_ns[link] = delay_ms * 1_000_000
+
     def heal(self, a: str, b: str) -> None:
         for link in ((a, b), (b, a)):
+            self._delays_ns.pop(link, None)
             for waiter in self._cuts.pop(link, []):
                 if not waiter.done():
                     waiter.set_result(None)
@@ -152,7 +163,7 @@ class Network:
             accepted.retry()
 
     def heal_all(self) -> None:
-        for a, b in list(self._cuts):
+        for a, b in [*self._cuts, *self._delays_ns]:
             self.heal(a, b)
 
     def isolate(self, name: str, others: Sequence[str]) -> None:
@@ -194,7 +205,10 @@ class Network:
     def latency_ns(self, source: str, target: str) -> int:
         if source == target:
             return self.random.randint(*LOCAL_LATENCY_NS)
-        return self.random.randint(*(SPIKE_NS if self.random.randrange(SPIKE_ONE_IN) == 0 else LATENCY_NS))
+        delay_ns = self._delays_ns.get((source, target), 0)
+        if delay_ns:
+            delay_ns = self.random.randint(delay_ns // 2, delay_ns)
+        return delay_ns + self.random.randint(*(SPIKE_NS if self.random.randrange(SPIKE_ONE_IN) == 0 else LATENCY_NS))
 
     def piece_bytes(self, size_bytes: int) -> int:
         """How much of what is to be sent goes in the next piece: mostly all."""

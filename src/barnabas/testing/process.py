@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 from typing import Final
 
 from barnabas.model.errors import BarnabasError
 
+READY_SECONDS_MAX: Final = 300  # a broker that was killed may have much to look through
 STOP_SECONDS_MAX: Final = 30
 
 
@@ -35,11 +37,19 @@ class ServerProcess:
         assert self.process is not None
         assert self.process.stdout is not None
         said: list[str] = []
-        for line in self.process.stdout:
-            said.append(line)
-            if line.startswith("READY "):
-                return line.split()[1]
+        patience = threading.Timer(READY_SECONDS_MAX, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                said.append(line)
+                if line.startswith("READY "):
+                    return line.split()[1]
+        finally:
+            is_over = not patience.is_alive()
+            patience.cancel()
         code = self._reap()
+        if is_over:
+            raise BrokerFailed(f"the broker was not ready within {READY_SECONDS_MAX} seconds: {''.join(said)}")
         raise BrokerFailed(f"the broker ended with code {code}: {''.join(said)}")
 
     def kill(self) -> None:

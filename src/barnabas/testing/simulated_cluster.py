@@ -1,6 +1,7 @@
 """A whole cluster on the simulated loop: a host, a disk and a life or many to each node, all from one seed.
 
-The nodes run the production code. Tests start, kill, freeze and cut them off; ``invariants`` looks at what they hold.
+The nodes run the production code. Tests start, kill, freeze, slow and cut them off; ``invariants`` looks at what they
+hold.
 """
 
 from __future__ import annotations
@@ -97,6 +98,13 @@ class SimulatedCluster:
         else:
             self.disk(number).kill()
 
+    def lose_disk(self, number: int) -> None:
+        """The process dies with its disk; the next life begins with an empty one."""
+        self.kill(number)
+        self.disk(number).remove_tree(DATA)
+        self.disk(number).make_directory(DATA)
+        self.disk(number).sync_all()
+
     def pause(self, number: int) -> None:
         self.network.pause(self.hosts[number])
 
@@ -108,6 +116,9 @@ class SimulatedCluster:
         for other, host in self.hosts.items():
             if other != number:
                 self.network.cut(self.hosts[number], host, one_way=one_way)
+
+    def slow(self, number: int, other: int, *, delay_ms: int, one_way: bool = False) -> None:
+        self.network.slow(self.hosts[number], self.hosts[other], delay_ms=delay_ms, one_way=one_way)
 
     def heal(self) -> None:
         self.network.heal_all()

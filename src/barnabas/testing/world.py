@@ -33,6 +33,9 @@ class SimulatedClock:
     def wall_ms(self) -> int:
         return self._start_ms + self.wall_skew_ms + self._loop.now_ns // 1_000_000
 
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
+
     def monotonic_ms(self) -> int:
         return self._loop.now_ns // 1_000_000
 

@@ -20,6 +20,7 @@ from barnabas.wire.messages import response_of
 from barnabas.wire.record_builder import unfilled
 
 if TYPE_CHECKING:
+    from asyncio.trsock import TransportSocket
     from ssl import SSLContext
 
     from barnabas.world.disk import Buffer
@@ -121,6 +122,11 @@ class Channel(asyncio.BufferedProtocol):
     @property
     def is_open(self) -> bool:
         return self._transport is not None and self._error is None
+
+    @property
+    def socket(self) -> TransportSocket | None:
+        """None where there is no system under the connection."""
+        return None if self._transport is None else self._transport.get_extra_info("socket")
 
     @property
     def in_flight(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from barnabas.model.errors import Malformed
 from barnabas.observe.log import logger
 from barnabas.transport.buffers import SCRATCH_BYTES, FramePool
-from barnabas.transport.outbox import Outbox, Part
+from barnabas.transport.outbox import LastAnswer, Outbox, Part
 from barnabas.world.timers import Timer, Timers
 
 Parts: TypeAlias = list[Part]
@@ -29,6 +29,8 @@ log = logger("connection")
 SIZE_BYTES: Final = 4
 _unpack_size: Final = Struct(">i").unpack_from
 FRAMES_PER_TURN_MAX: Final = 128  # then other connections get their turn
+LONG_FRAME_BYTES_MIN: Final = 512 * 1024
+LONG_FRAMES_PER_TURN_MAX: Final = 4  # one at a time would cost a third of the throughput
 STASH_BYTES_MAX: Final = SCRATCH_BYTES  # unread input kept while a request is being worked on
 ANSWERS_WAITING_MAX: Final = 1000  # requests accepted but not yet answered
 
@@ -77,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_goal = 0  # its size as the peer states it
         self._frame_size = 0  # how much of it there is memory for
         self._frame_filled = 0
+        self._long_frames = 0  # how many there were
         self._answers: deque[Later | Parts] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_muted = False
@@ -121,6 +124,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._process(self._pool.scratch_view[:nbytes])
             else:
                 self._received(nbytes)
+            if nbytes == SCRATCH_BYTES and self._frame is None and not self._is_muted:
+                self._leave_the_rest()
         except Malformed as error:
             self._hang_up(error)
 
@@ -141,9 +146,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._outbox.resume()
-
-    def eof_received(self) -> bool:
-        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
@@ -217,6 +219,10 @@ class Connection(asyncio.BufferedProtocol):
         self._handle(memoryview(self._frame)[: self._frame_goal])
         if self._task is None:
             self._end_frame()
+            if self._frame_goal >= LONG_FRAME_BYTES_MIN:
+                self._long_frames += 1
+                if self._long_frames % LONG_FRAMES_PER_TURN_MAX == 0:
+                    self._leave_the_rest()
         else:
             self._pause_reading()  # the coroutine may still look at the frame
         if not self._flush():
@@ -288,6 +294,9 @@ class Connection(asyncio.BufferedProtocol):
             self._answers.popleft()
             if parts:
                 self._outbox.put(parts)
+            if isinstance(parts, LastAnswer):
+                self.close()
+                return
         self._flush()
         self._unmute()
 
@@ -351,6 +360,11 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_resuming:
             self._is_resuming = True
             asyncio.get_running_loop().call_soon(self._resume_turn)
+
+    def _leave_the_rest(self) -> None:
+        """For the next turn, with what has come already: uvloop would go on reading, up to 32 times."""
+        self._yield_turn()
+        self._pause_reading()
 
     def _resume_turn(self) -> None:
         self._is_resuming = False

@@ -97,12 +97,21 @@ class Listener:
         await self._server.start_serving()
         self._look_for_idle()
 
-    async def stop(self) -> None:
+    def close(self) -> None:
+        """Give the address back and see off whoever waits for nothing; the others once they have their answer."""
         self._is_stopping = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._server is not None:
             self._server.close()
+        for connection in list(self._connections):
+            if connection.is_busy:
+                connection.is_last_answer = True
+            else:
+                connection.close()
+
+    async def stop(self) -> None:
+        self.close()
         for connection in list(self._connections):
             await connection.cut_off()
         if self._connections:
@@ -127,7 +136,7 @@ class Listener:
         of_address_max = limits.connections_of_address_max.get(address, limits.connections_per_address_max)
         self.accepted_count += 1
         has_room = guests.total <= limits.connections_max or self.is_protected
-        if has_room and guests.per_address[address] <= of_address_max:
+        if has_room and guests.per_address[address] <= of_address_max and not self._is_stopping:
             self._keep_pace(connection)
             return True
         self.refused_count += 1

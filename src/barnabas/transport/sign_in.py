@@ -1,4 +1,4 @@
-"""How whoever dials proves who it is on a fresh connection: PLAIN or SCRAM, after TLS and before the first request.
+"""How whoever dials proves who it is on a fresh connection, after TLS and before all else: by PLAIN, SCRAM or a token.
 
 Clients and the links between brokers share it. Where sessions end, the listener hangs up and the next connection signs
 in anew. The other side of the exchange is the broker's ``sign_in``.
@@ -21,6 +21,7 @@ from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHand
 
 HANDSHAKE_VERSION: Final = 1
 STEP_VERSION: Final = 1
+OAUTHBEARER: Final = "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,12 @@ async def sign_in(channel: Channel, credentials: Credentials, chance: Callable[[
     if offered.error_code != errors.NONE.code:
         names = ", ".join(offered.mechanisms) or "no way of signing in"
         raise ApiError(error_of(offered.error_code), f"{channel.host}:{channel.port} offers {names}, not {mechanism}.")
+    if mechanism == OAUTHBEARER:
+        # A refusal is told in two steps (RFC 7628, 3.2.3): what is wrong, and the error after we have heard it.
+        if wrong := await _step(channel, f"n,,\1auth=Bearer {credentials.password}\1\1".encode()):
+            await _step(channel, b"\1")
+            raise ApiError(errors.SASL_AUTHENTICATION_FAILED, f"{channel.host}:{channel.port}: {wrong!r}")
+        return
     if mechanism not in MECHANISMS:
         await _step(channel, f"\0{credentials.username}\0{credentials.password}".encode())
         return

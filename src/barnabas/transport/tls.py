@@ -52,6 +52,27 @@ class ReplaceableContext(ssl.SSLContext):
         return self.current.wrap_bio(*arguments, **options)
 
 
+class OutspokenEnd(ssl.SSLObject):
+    """The server's end of a connection that tells the client why it is refused.
+
+    A handshake that fails leaves an alert to be sent, which asyncio and uvloop drop with the connection. So they hear
+    first that it goes on, for which they send what there is, and of the failure when the client has answered.
+    """
+
+    _refusal: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            super().do_handshake()
+        except ssl.SSLWantReadError:
+            raise
+        except ssl.SSLError as error:
+            self._refusal = error
+            raise ssl.SSLWantReadError from error
+
+
 def check_chain(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
     """InvalidSetting unless a node with ``client`` could reach one with ``server``: a handshake in memory, no host."""
     server_in, client_in = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -72,8 +93,13 @@ def check_chain(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
 def server_context(
     files: TlsFiles, *, client_auth: str = "none", protocols: Sequence[str] = tuple(PROTOCOLS)
 ) -> ssl.SSLContext:
-    """InvalidSetting, with a sentence, if the files cannot be used."""
+    """InvalidSetting, with a sentence, if the files cannot be used.
+
+    Java tells whom it asks for a certificate which authorities it trusts; the standard library has no way to. A client
+    that would show none of another authority then shows the one it has, and is refused for it.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = OutspokenEnd
     context.minimum_version = min(PROTOCOLS[name] for name in protocols)
     context.maximum_version = max(PROTOCOLS[name] for name in protocols)
     context.options |= ssl.OP_NO_RENEGOTIATION

@@ -2,12 +2,14 @@
 """The records of one batch as they come, one by one: each is written at once, and no object is kept for it.
 
 One source runs interpreted and compiled, as in :mod:`barnabas.wire.record_encoder`, which writes records that are all
-there already. The producer's batches are built here; headers of batches, codecs and checksums live elsewhere.
+there already. The producer's batches are built here, and found by whoever has a record that needs nobody's decision;
+headers of batches, codecs and checksums live elsewhere.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.wire import record_encoder
@@ -221,3 +223,55 @@ class RecordBuilder:
             found += [self._times[run]] * (min(end, first + count) - first - len(found))
             run += 1
         return found
+
+
+@cython.cclass
+class OpenBatches:
+    """The way that most records take: by topic, the batch that the next one goes into unless somebody must decide.
+
+    A topic's batch is its only while ``fresh``, what is known of the cluster, has anything in it. Where this is
+    compiled, ``promise`` is one step for all threads, as ``append`` is.
+    """
+
+    _kind: type
+    _wall_ns: Any
+    _ways: dict[Any, Any]
+    _is_held: cython.bint
+
+    def __init__(self, kind: type, wall_ns: Callable[[], int]) -> None:
+        """Promises are named tuples ``kind`` of a batch's owner and the record's place."""
+        self._kind = kind
+        self._wall_ns = wall_ns
+        self._ways = {}
+        self._is_held = False
+
+    def open(self, topic: str, builder: RecordBuilder, owner: Any, fresh: dict[Any, Any]) -> None:
+        self._ways[topic] = (builder, owner, fresh)
+
+    def hold(self) -> None:
+        """Nobody is let through: others, who came before, are on a longer way."""
+        self._is_held = True
+
+    def let_go(self) -> None:
+        self._is_held = False
+
+    def promise(self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> Any:
+        """What becomes of the record; None if it is not in a batch yet."""
+        if key is not None or partition is not None or timestamp_ms is not None or headers:
+            return None
+        if type(value) is not bytes or type(topic) is not str:
+            return None
+        now_ns: cython.longlong = self._wall_ns()
+        way = self._ways.get(topic)
+        if way is None or self._is_held:
+            return None
+        fresh: dict[Any, Any] = way[2]
+        if not fresh:
+            return None
+        builder: RecordBuilder = way[0]
+        number: cython.Py_ssize_t = builder.append(now_ns // 1_000_000, None, value, ())
+        if number < 0:
+            return None
+        if cython.compiled:
+            return new_pair(self._kind, way[1], number)
+        return tuple.__new__(self._kind, (way[1], number))

@@ -15,6 +15,7 @@ from barnabas.model.errors import CorruptBatch
 from barnabas.wire import batch, record_codec, record_encoder
 from barnabas.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD, BatchHeader
 from barnabas.wire.compression import Buffer, Codec, compress, decompress
+from barnabas.wire.warm_memory import WarmMemory
 
 COMPILED: Final[bool] = record_codec.COMPILED
 
@@ -28,6 +29,9 @@ RECORDS_BYTES_MAX: Final = 128 << 20
 OFFSET_MAX: Final = (1 << 63) - 1
 LENGTH_MAX: Final = (1 << 31) - 1
 NO_TIMESTAMP: Final = -1
+
+# One to a process, since the interpreter's memory is one: consumers that take turns use the same arenas.
+_warm_memory: Final = WarmMemory()
 
 
 class Record(NamedTuple):
@@ -110,6 +114,7 @@ def _decode(
     gc.disable()
     try:
         records: list[Record] = record_codec.decode(payload, header, record_type, tuple(place))
+        _warm_memory.keep(records, len(place))
         return records
     finally:
         if was_enabled:

@@ -1,9 +1,7 @@
-"""What Tab offers, from the parsers themselves; and that every shell's script asks for it."""
+"""What Tab offers, from the parsers themselves. How shells ask for it is in ``test_completion_in_shells``."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from argparse import Namespace
 
 import pytest
@@ -77,17 +75,3 @@ def test_words_that_look_like_options_are_not_ours(capsys: pytest.CaptureFixture
 def test_names_of_a_cluster_that_is_not_there_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "words", "--", "consume", "-b", "127.0.0.1:1", ""]) == 0
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes() -> None:
-    script = (
-        f"{SCRIPTS['bash']}\n"
-        'barnabas() { python -m barnabas "$@"; }\n'
-        'COMP_WORDS=(barnabas topic des); COMP_CWORD=2; _barnabas; echo "${COMPREPLY[@]}"\n'
-    )
-    import sys
-
-    script = script.replace("python -m", f"{sys.executable} -m")
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout == "describe\n", done.stderr

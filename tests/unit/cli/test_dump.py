@@ -11,10 +11,13 @@ import pytest
 from crc32c import crc32c
 
 from barnabas.cli.main import main
+from barnabas.storage.producer_snapshot import encode_snapshot
+from barnabas.storage.producers import AppendedBatch, Producer
 from barnabas.wire.compression import Codec
 from barnabas.wire.records import encode_batch
 
 SEGMENT = "00000000000000000005"
+EARLIER_BYTES = 8 + 9 + 24  # what one batch before the last takes in a snapshot
 
 
 def batch(base_offset: int, *values: bytes, codec: Codec = Codec.NONE) -> bytes:
@@ -140,6 +143,25 @@ def test_a_damaged_snapshot_is_found(directory: Path, capsys: pytest.CaptureFixt
     path = directory / "00000000000000000008.snapshot"
     path.write_bytes(change + path.read_bytes()[len(change) :] if change else b"")
     assert dumped(capsys, path)[0] == 1
+
+
+def test_batches_before_the_last_of_a_producer_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    producer = Producer(7)
+    producer.batches.extend(AppendedBatch(number, 10 + number, 0, 5) for number in (1, 2))
+    path = tmp_path / "00000000000000000013.snapshot"
+    path.write_bytes(encode_snapshot([producer]))
+    code, rows = dumped(capsys, path)
+    assert code == 0
+    assert [(row["kind"], row["producer_id"], row["last_offset"]) for row in rows] == [
+        ("producer", 7, 12),
+        ("earlier", 7, 11),
+    ]
+    content = path.read_bytes()
+    for cut_bytes in range(1, EARLIER_BYTES + 1):
+        body = content[6:-cut_bytes]
+        path.write_bytes(pack(">hI", 1, crc32c(body)) + body)
+        is_whole = cut_bytes in (EARLIER_BYTES, EARLIER_BYTES - 8)  # without that part, or with none in it
+        assert dumped(capsys, path)[0] == (0 if is_whole else 1), cut_bytes
 
 
 def test_a_checkpoint_that_lacks_lines_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,3 +1,5 @@
+"""Settings of a broker in environment variables: every setting has one, and a misspelt one is said."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The command as a whole: its help, its version, what it says of mistakes, and what it need not import."""
+
 from __future__ import annotations
 
 import io

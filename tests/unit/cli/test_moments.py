@@ -1,3 +1,5 @@
+"""Where a reader starts and ends, in the many ways in which people say it."""
+
 from __future__ import annotations
 
 import pytest

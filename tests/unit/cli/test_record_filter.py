@@ -1,3 +1,5 @@
+"""Which records a filter shows, and that bytes of any kind fail none."""
+
 from __future__ import annotations
 
 from argparse import ArgumentParser

@@ -1,3 +1,5 @@
+"""How records are printed and read: formats, JSON, CSV, and kcat's letters."""
+
 from __future__ import annotations
 
 import json

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+
+from hand_clock import HandClock
 
 from barnabas.cli.recovery_bar import RecoveryBar
 from barnabas.storage.progress import RecoveryProgress
 
 MIB = 1024 * 1024
-
-
-class HandClock:
-    now_ms = 0
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ns(self) -> int:
-        return self.now_ms * 1_000_000
-
-    def thread_ns(self) -> int:
-        return 0
-
-    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return callback
 
 
 class Terminal(io.StringIO):

@@ -1,3 +1,5 @@
+"""Bytes printed as the numbers and texts that they hold, as the letters of a format say."""
+
 from __future__ import annotations
 
 import pytest

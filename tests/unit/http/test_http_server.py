@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from barnabas.http.server import HEAD_BYTES_MAX, HttpServer, Page
+from barnabas.http.server import HEAD_BYTES_MAX, TURN_SECONDS_MAX, HttpServer, Page
 
 
 def ask(request: bytes, pages: dict[str, Callable[[], Page]] | None = None) -> tuple[str, str]:
@@ -39,6 +39,23 @@ def test_a_page_is_answered_whole() -> None:
 def test_a_large_page_is_answered_whole() -> None:
     pages = {"/": lambda: Page(200, (f"{number}\n" for number in range(5000)))}
     assert ask(b"GET / HTTP/1.1\r\n\r\n", pages)[1].splitlines()[-1] == "4999"
+
+
+def test_others_get_their_turn_between_pieces_that_take_long() -> None:
+    turns: list[str] = []
+
+    def slow() -> Iterator[str]:
+        loop = asyncio.get_running_loop()
+        for number in range(3):
+            loop.call_soon(turns.append, f"turn {number}")
+            end = loop.time() + 2 * TURN_SECONDS_MAX
+            while loop.time() < end:
+                pass
+            turns.append(f"piece {number}")
+            yield "x"
+
+    assert ask(b"GET / HTTP/1.1\r\n\r\n", {"/": lambda: Page(200, slow())})[1] == "xxx"
+    assert turns == ["piece 0", "turn 0", "piece 1", "turn 1", "piece 2", "turn 2"]
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,30 @@ def test_a_cut_link_holds_bytes_back_until_it_is_healed() -> None:
     simulate(main)
 
 
+def test_a_slow_link_delays_bytes_until_it_is_healed() -> None:
+    async def main() -> None:
+        port = await loop().start_on("server", serve())
+        client = await on("server", port)
+        network = loop().network
+        network.slow("client", "server", delay_ms=4000, one_way=True)
+        start = loop().time()
+        client.transport.write(b"a")
+        await client.wait_for(1)
+        assert 2 <= loop().time() - start < 5
+        network.slow("client", "server", delay_ms=4000)
+        start = loop().time()
+        client.transport.write(b"b")
+        await client.wait_for(2)
+        assert 4 <= loop().time() - start < 9
+        network.heal_all()
+        start = loop().time()
+        client.transport.write(b"c")
+        assert await client.wait_for(3) == b"abc"
+        assert loop().time() - start < 1
+
+    simulate(main)
+
+
 def test_a_killed_host_breaks_its_connections_and_can_come_back() -> None:
     async def main() -> None:
         port = await loop().start_on("server", serve())

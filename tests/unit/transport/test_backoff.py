@@ -1,3 +1,5 @@
+"""Pauses between attempts: they double up to a limit, and chance moves them a little."""
+
 from __future__ import annotations
 
 from barnabas.transport.backoff import JITTER_PERCENT, Backoff

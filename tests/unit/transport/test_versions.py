@@ -1,3 +1,5 @@
+"""The version that a client and a broker have in common, or a sentence where there is none."""
+
 from __future__ import annotations
 
 import pytest

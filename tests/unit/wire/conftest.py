@@ -1,8 +1,13 @@
-"""Random instances of any declared message, for the judges of this folder."""
+"""Random instances of any declared message, and the two record codecs, for the judges of this folder.
+
+The bytes beside these tests (``record_bytes``) are not installed anywhere.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,6 +29,8 @@ from barnabas.wire.schema import (
     Text,
     Type,
 )
+
+sys.path[:0] = [str(Path(__file__).parent)]
 
 RANGES = {"?": (0, 1), "b": (-128, 127), "h": (-(2**15), 2**15 - 1), "i": (-(2**31), 2**31 - 1)}
 RANGES |= {"q": (-(2**63), 2**63 - 1), "H": (0, 2**16 - 1), "I": (0, 2**32 - 1)}
@@ -108,3 +115,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("message_class", "version"), pairs, ids=ids)
     else:
         metafunc.parametrize("message_class", classes, ids=[cls.__name__ for cls in classes])
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def twin(request: pytest.FixtureRequest) -> Any:
+    """The record codec, once as it is installed and once from its source."""
+    from record_bytes import COMPILED, INTERPRETED
+
+    if request.param == "interpreted":
+        return INTERPRETED
+    if not (COMPILED.codec.COMPILED and COMPILED.encoder.COMPILED):
+        pytest.skip("the record codec is not compiled here")
+    return COMPILED

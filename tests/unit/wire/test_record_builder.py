@@ -38,13 +38,18 @@ INTERPRETED = interpreted()
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
-def builders(request: pytest.FixtureRequest) -> Any:
+def module(request: pytest.FixtureRequest) -> Any:
     if request.param == "interpreted":
         assert not INTERPRETED.COMPILED
-        return INTERPRETED.RecordBuilder
+        return INTERPRETED
     if not record_builder.COMPILED:
         pytest.skip("the codec is not compiled here")
-    return record_builder.RecordBuilder
+    return record_builder
+
+
+@pytest.fixture
+def builders(module: Any) -> Any:
+    return module.RecordBuilder
 
 
 def sealed(builder: Any, **facts: Any) -> bytes:
@@ -96,6 +101,74 @@ def test_a_promise_names_its_owner_and_its_place(builders: Any) -> None:
     found = [builder.promise(Pair, "owner", NOW, None, b"x", ()) for _ in range(2)]
     assert found == [Pair("owner", 0), Pair("owner", 1)]
     assert all(type(pair) is Pair for pair in found)
+
+
+class Way:
+    """The open batch of one topic, and what is known of the cluster."""
+
+    def __init__(self, module: Any, size_bytes_max: int = 1000) -> None:
+        self.now_ns = NOW * 1_000_000 + 999_999
+        self.fresh = {"orders": "its leader"}
+        self.builder = module.RecordBuilder(HEADER_BYTES, size_bytes_max)
+        self.batches = module.OpenBatches(Pair, lambda: self.now_ns)
+        self.batches.open("orders", self.builder, "owner", self.fresh)
+
+    def send(self, value: Any = b"x", topic: Any = "orders", **others: Any) -> Any:
+        facts = {"key": None, "headers": (), "partition": None, "timestamp_ms": None} | others
+        return self.batches.promise(topic, value, *facts.values())
+
+
+def test_a_plain_record_finds_the_open_batch_of_its_topic(module: Any) -> None:
+    way = Way(module)
+    assert way.send() == Pair("owner", 0)
+    way.now_ns += 1  # the next millisecond
+    found = way.send(b"y")
+    assert (type(found), found) == (Pair, Pair("owner", 1))
+    kept = records.decode_batch(sealed(way.builder))
+    assert [(record.timestamp, record.value) for record in kept] == [(NOW, b"x"), (NOW + 1, b"y")]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"topic": "payments"},
+        {"topic": b"orders"},
+        {"topic": ["orders"]},
+        {"value": None},
+        {"value": "text"},
+        {"value": bytearray(b"x")},
+        {"key": b""},
+        {"headers": [("name", b"")]},
+        {"partition": 0},
+        {"timestamp_ms": 0},
+    ],
+    ids=str,
+)
+def test_whatever_somebody_must_decide_is_left_to_others(module: Any, others: dict[str, Any]) -> None:
+    way = Way(module)
+    assert way.send(**others) is None
+    assert len(way.builder) == 0
+
+
+def test_nobody_is_let_through_while_the_way_is_held_and_none_if_the_cluster_has_changed(module: Any) -> None:
+    way = Way(module)
+    way.batches.hold()
+    assert way.send() is None
+    way.batches.let_go()
+    assert way.send() == Pair("owner", 0)
+    way.fresh.clear()
+    assert way.send() is None
+    assert len(way.builder) == 1
+
+
+def test_a_full_or_closed_batch_takes_no_more_until_another_is_opened(module: Any) -> None:
+    way = Way(module, HEADER_BYTES + 2 * RECORD_BYTES)
+    assert [way.send() is None for _ in range(3)] == [False, False, True]
+    after = module.RecordBuilder(HEADER_BYTES, 1000)
+    way.batches.open("orders", after, "next", way.fresh)
+    assert way.send() == Pair("next", 0)
+    after.close()
+    assert way.send() is None
 
 
 def test_pairs_are_taken_as_far_as_they_are_plain_and_have_room(builders: Any) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from array import array
-from pathlib import Path
 from struct import pack, unpack
-from types import ModuleType
 from typing import Any
 
 import pytest
+from record_bytes import interpreted
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.wire import record_filter
@@ -19,25 +17,13 @@ from barnabas.wire.records import Record, decode_batch, encode_batch
 
 SEED = (7, 9)
 SLOTS = 64
-
-
-def interpreted() -> ModuleType:
-    path = Path(record_filter.__file__).parent / "record_filter.py"
-    spec = importlib.util.spec_from_file_location("interpreted_record_filter", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert not module.COMPILED
-    return module
-
-
-INTERPRETED = interpreted()
+INTERPRETED = interpreted("record_filter")
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
 def twin(request: pytest.FixtureRequest) -> Any:
     if request.param == "interpreted":
+        assert not INTERPRETED.COMPILED
         return INTERPRETED
     if not record_filter.COMPILED:
         pytest.skip("the record filter is not compiled here")
