@@ -1,36 +1,41 @@
-"""What happens to a whole cluster in virtual time, from a seed: brokers crash, freeze, lose power and each other.
+"""What happens to a whole cluster in virtual time, from a seed: brokers crash, freeze, lose power, disks, each other.
 
 A story starts three brokers, lets its programs live on them while there is trouble, one fault at a time, and looks at
-the invariants all the while. What the programs do, and what must be true of it afterwards, is said by who tells it.
+the invariants after every event on a node: nothing can change on a node but by what runs on it. What the programs do,
+and what must be true of it afterwards, is said by who tells it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from random import Random
+from typing import Literal
 
+from barnabas.broker.node import Node
 from barnabas.client.admin import Admin
 from barnabas.client.admin_topics import NewTopic
 from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas.client.producer import Delivery, Producer
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.settings import Settings
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
-from barnabas.testing.invariants import Invariants, differences
+from barnabas.testing.hosts import Host
+from barnabas.testing.invariants import BrokenInvariant, Invariants, differences
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.simulated_cluster import CLIENTS, SimulatedCluster
 from barnabas.testing.world import simulated_world
 
-ONLY = os.environ.get("BARNABAS_SIM_SEED")
 TOPIC = "orders"
 PARTITIONS = 3
 REPLICAS = 3
-LOOK_SECONDS = 0.1
+ASK_SECONDS = 0.2
+ONLOOKER_MS_MAX = 1000
 TROUBLE_SECONDS = 10.0
 CALM_SECONDS_MAX = 120.0
 SETTINGS = {
@@ -80,40 +85,105 @@ class Writer:
         self.acknowledged[value] = (partition, metadata.offset)
 
 
+class Onlooker:
+    """Asks all the while where partitions end, for both levels of isolation. To a client that never goes back.
+
+    A leader that has been deposed and does not know it yet may say less: clients tell its answer by its epoch.
+    """
+
+    def __init__(self) -> None:
+        self.told: dict[tuple[TopicPartition, str], ListedOffset] = {}
+
+    async def run(self, admin: Admin, topics: Sequence[str]) -> None:
+        places = [TopicPartition(topic, partition) for topic in topics for partition in range(PARTITIONS)]
+        await asyncio.gather(*(self.ask(admin, place) for place in places))
+
+    async def ask(self, admin: Admin, place: TopicPartition) -> None:
+        while True:
+            for level in ("read_uncommitted", "read_committed"):
+                await asyncio.sleep(ASK_SECONDS)
+                try:
+                    listed = await admin.list_offsets({place: LATEST_TIMESTAMP}, isolation_level=level)
+                except BarnabasError:
+                    continue
+                self.hear(place, level, listed[place])
+
+    def hear(self, place: TopicPartition, level: str, now: ListedOffset) -> None:
+        before = self.told.setdefault((place, level), now)
+        if now.leader_epoch >= before.leader_epoch:
+            if now.offset < before.offset:
+                raise BrokenInvariant(f"a client was told that {place} ends at {before}, and then at {now}, {level}")
+            self.told[place, level] = now
+
+
 class Story(ABC):
+    topics: Sequence[str] = (TOPIC,)
+
     def __init__(
-        self, seed: int, *, loses_power: bool, is_flushed: bool = False, settings: Mapping[str, str] | None = None
+        self,
+        seed: int,
+        *,
+        loses_power: bool = False,
+        loses_all: bool = False,
+        loses_disks: bool = False,
+        is_flushed: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``is_flushed``: an acknowledgement waits for the disks of all in-sync replicas."""
+        """``is_flushed``: an acknowledgement waits for the disks of all in-sync replicas; ``loses_all``: at once."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)
         self.loop = loop
         self.seed = seed
         self.chance = Random(f"story/{seed}")
         self.loses_power = loses_power
+        self.loses_all = loses_all
+        self.loses_disks = loses_disks
         self.is_flushed = is_flushed
         self.cluster = SimulatedCluster(seed, settings={**SETTINGS, **(settings or {})})
         self.world = simulated_world(loop, f"{CLIENTS}/{seed}")
         self.invariants = Invariants()
-        self.is_over = False
+        self.onlooker = Onlooker()
+        self.numbers = {host: number for number, host in self.cluster.hosts.items()}
         self.faults: list[str] = []
+        self.disks_lost = 0
 
     @abstractmethod
     async def live(self) -> None:
         """Run the programs, call :meth:`trouble` and :meth:`calm` meanwhile, and judge what came of it."""
 
     async def run(self) -> None:
-        await self.cluster.start_all()
-        watching = asyncio.create_task(self.watch())
-        await self.live()
-        self.is_over = True
-        await watching
+        self.loop.after_event = self.look
+        try:
+            await self.cluster.start_all()
+            onlooking = asyncio.create_task(self.look_on())
+            await self.live()
+            onlooking.cancel()
+            with suppress(asyncio.CancelledError):
+                await onlooking
+            assert self.onlooker.told, "nobody was told where any partition ends"
+        finally:
+            self.loop.after_event = None
         await self.cluster.stop_all()
 
-    async def watch(self) -> None:
-        while not self.is_over:
-            self.invariants.check(self.cluster.nodes)
-            await asyncio.sleep(LOOK_SECONDS)
+    async def look_on(self) -> None:
+        # A host that dies while it is being dialled says nothing: who looks on does not wait long for it.
+        settings = Settings(
+            bootstrap_servers=self.cluster.bootstrap_servers,
+            socket_connection_setup_timeout_ms=ONLOOKER_MS_MAX,
+            request_timeout_ms=ONLOOKER_MS_MAX,
+        )
+        async with Admin(settings, world=self.world) as admin:
+            await self.onlooker.run(admin, self.topics)
+
+    def look(self, host: Host | None) -> None:
+        """What happened on a host may have changed its own node and no other."""
+        number = self.numbers.get(host.name) if host is not None else None
+        if number in self.cluster.nodes:
+            try:
+                self.invariants.look(number, self.cluster.nodes[number])
+            except BrokenInvariant:
+                self.loop.after_event = None  # the story ends here; what is left of it is taken down
+                raise
 
     async def create_topic(self, name: str = TOPIC) -> None:
         configs = {"min.insync.replicas": "2"}
@@ -122,9 +192,11 @@ class Story(ABC):
         async with Admin(Settings(bootstrap_servers=self.cluster.bootstrap_servers), world=self.world) as admin:
             await admin.create_topic(NewTopic(name, PARTITIONS, replication_factor=REPLICAS, configs=configs))
 
-    async def write(self, writer: Writer) -> None:
+    async def write(self, writer: Writer, acks: Literal[1, -1] = -1) -> None:
         settings = ProducerSettings(
             bootstrap_servers=self.cluster.bootstrap_servers,
+            acks=acks,
+            enable_idempotence=acks == -1,
             linger_ms=0,
             request_timeout_ms=2000,
             delivery_timeout_ms=200_000,
@@ -144,21 +216,39 @@ class Story(ABC):
             await fault(number)
 
     def possible_faults(self) -> list[Fault]:
-        return [self.crash, self.crash, self.freeze, self.cut, self.skew, self.restart]
+        faults = [self.crash, self.crash, self.freeze, self.cut, self.slow, self.skew, self.restart]
+        faults += [self.crash_all] * 2 * self.loses_all
+        return faults + [self.lose_disk] * 3 * self.loses_disks
 
     def can_lose(self) -> bool:
         """One at a time: what two of three can lose at once is another promise.
 
-        Without a flush a power cut takes the tail of a log with it, so the others must have it: the next power cut
-        comes only when all are in sync again.
+        Without a flush a power cut takes the tail of a log with it, and a lost disk takes all of it, so the others must
+        have it: the next loss comes only when all are in sync again.
         """
-        if self.loses_power and not self.is_flushed:
+        if self.loses_disks or (self.loses_power and not self.is_flushed):
             return self.is_whole()
         return len(self.cluster.nodes) == len(self.cluster.hosts)
 
     async def crash(self, number: int) -> None:
         if self.can_lose():
             self.cluster.kill(number, loses_power=self.loses_power and self.chance.random() < 0.5)
+            await asyncio.sleep(self.chance.choice((0.0, 0.5, 5.0)))
+            self.cluster.begin(number)
+
+    async def crash_all(self, number: int) -> None:
+        """Also while some of them are on their way up: all go at once, and come back in any order."""
+        for each in sorted(self.cluster.nodes):
+            self.cluster.kill(each, loses_power=self.loses_power)
+        for each in self.chance.sample(sorted(self.cluster.hosts), len(self.cluster.hosts)):
+            await asyncio.sleep(self.chance.choice((0.0, 0.5, 5.0)))
+            self.cluster.begin(each)
+
+    async def lose_disk(self, number: int) -> None:
+        """It comes back as new and has to fetch everything again."""
+        if self.can_lose():
+            self.disks_lost += 1
+            self.cluster.lose_disk(number)
             await asyncio.sleep(self.chance.choice((0.0, 0.5, 5.0)))
             self.cluster.begin(number)
 
@@ -175,6 +265,13 @@ class Story(ABC):
     async def cut(self, number: int) -> None:
         self.cluster.cut_off(number, one_way=self.chance.random() < 0.3)
         await asyncio.sleep(self.chance.choice((0.2, 2.0, 6.0)))
+        self.cluster.heal()
+
+    async def slow(self, number: int) -> None:
+        other = self.chance.choice([each for each in sorted(self.cluster.hosts) if each != number])
+        delay_ms = self.chance.choice((50, 500, 3000))
+        self.cluster.slow(number, other, delay_ms=delay_ms, one_way=self.chance.random() < 0.5)
+        await asyncio.sleep(self.chance.choice((2.0, 6.0)))
         self.cluster.heal()
 
     async def skew(self, number: int) -> None:
@@ -204,7 +301,14 @@ class Story(ABC):
                 return False
             if len(list(node.services.replicas)) < len(states):
                 return False
+            if not self.is_quorum_whole(node):
+                return False
         return True
+
+    def is_quorum_whole(self, node: Node) -> bool:
+        """Every node votes, under the directory that it has now."""
+        voters = {voter.key for voter in node.services.raft.voters.voters}
+        return voters == {each.services.raft.local.key for each in self.cluster.nodes.values()}
 
     def describe(self) -> str:
         lines = list(self.faults)
@@ -243,16 +347,18 @@ class Story(ABC):
 
 def tell(seed: int, make: Callable[[], Story], replay: str) -> str:
     """The whole story; its trace, of which the same seed gives the same."""
+    stories: list[Story] = []
 
     async def main() -> str:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)
-        story = make()
-        try:
-            await loop.start_on(CLIENTS, story.run())
-        except BaseException as error:
-            error.add_note(f"BARNABAS_SIM_SEED={seed} pytest {replay}\n{story.describe()}")
-            raise
+        stories.append(make())
+        await loop.start_on(CLIENTS, stories[0].run())
         return loop.trace_hash()
 
-    return simulate(main, seed=seed, time_s_max=3600)
+    try:
+        return simulate(main, seed=seed, time_s_max=3600)
+    except BaseException as error:
+        described = "\n".join(story.describe() for story in stories)
+        error.add_note(f"BARNABAS_SIM_SEED={seed} pytest {replay}\n{described}")
+        raise

@@ -2,7 +2,7 @@
 
 Our own producers write to every partition all the while, with acks=all and idempotence. After each run the cluster is
 healed, and every record that was acknowledged must be there once, in its producer's order, on every replica. A failing
-seed is run again with ``BARNABAS_SIM_SEED=n``.
+seed prints the command that tells it again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 from random import Random
 
 import pytest
-from cluster_story import ONLY, Story, Writer, tell
+from cluster_story import Story, Writer, tell
+from seeds import fresh_seeds
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 10)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) * 2 // 5)
 PRODUCERS = 2
 
 
@@ -55,17 +56,17 @@ def tell_writing(seed: int, *, loses_power: bool, is_flushed: bool = False) -> s
     return tell(seed, lambda: Writing(seed, loses_power=loses_power, is_flushed=is_flushed), __file__)
 
 
-@pytest.mark.parametrize("seed", [int(ONLY)] if ONLY else range(SEEDS))
+@pytest.mark.parametrize("seed", fresh_seeds(0, SEEDS))
 def test_crashes_lose_nothing(seed: int) -> None:
     tell_writing(seed, loses_power=False)
 
 
-@pytest.mark.parametrize("seed", [int(ONLY)] if ONLY else range(100_000, 100_000 + SEEDS))
+@pytest.mark.parametrize("seed", fresh_seeds(1, SEEDS))
 def test_power_cuts_lose_nothing_that_was_flushed(seed: int) -> None:
     tell_writing(seed, loses_power=True, is_flushed=True)
 
 
-@pytest.mark.parametrize("seed", [int(ONLY)] if ONLY else range(200_000, 200_000 + SEEDS))
+@pytest.mark.parametrize("seed", fresh_seeds(2, SEEDS))
 def test_a_power_cut_of_one_loses_nothing_that_the_others_have(seed: int) -> None:
     tell_writing(seed, loses_power=True)
 

@@ -1,9 +1,9 @@
 """Exactly once through a whole cluster in virtual time, from seeds: programs copy a topic in transactions.
 
 Two members of one group read what is written, write it to another topic and store their positions, all in one
-transaction, while brokers and the programs themselves are killed, frozen and cut off: group coordinators, transaction
-coordinators and leaders move under them. In the end each partition of the copy must hold what its original holds, once
-and in order. A failing seed is run again with ``BARNABAS_SIM_SEED=n``.
+transaction, while brokers and the programs themselves are killed, frozen and cut off, or lose power or a disk: group
+coordinators, transaction coordinators and leaders move under them. In the end each partition of the copy must hold what
+its original holds, once and in order. A failing seed prints the command that tells it again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from random import Random
 from typing import Literal
 
 import pytest
-from cluster_story import CALM_SECONDS_MAX, ONLY, PARTITIONS, TOPIC, Fault, Story, Writer, tell
+from cluster_story import CALM_SECONDS_MAX, PARTITIONS, TOPIC, Fault, Story, Writer, tell
+from seeds import fresh_seeds
 
 from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
@@ -23,7 +24,8 @@ from barnabas.client.producer_settings import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.testing.world import simulated_world
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 20)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) * 3 // 20)
+SEEDS_OF_LOSSES = max(1, SEEDS // 3)
 COPY = "bills"
 COPIERS = (1, 2)
 RECORDS_PER_POLL = 20
@@ -36,11 +38,15 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "100",
 }
+Protocol = Literal["classic", "consumer"]
+PROTOCOLS: tuple[Protocol, ...] = ("classic", "consumer")
 
 
 class Copying(Story):
-    def __init__(self, seed: int, protocol: Literal["classic", "consumer"], *, loses_power: bool) -> None:
-        super().__init__(seed, loses_power=loses_power, settings=SETTINGS)
+    topics = (TOPIC, COPY)
+
+    def __init__(self, seed: int, protocol: Protocol, **losses: bool) -> None:
+        super().__init__(seed, settings=SETTINGS, **losses)
         self.protocol = protocol
         self.worlds = {number: simulated_world(self.loop, f"copier{number}/{seed}") for number in COPIERS}
         self.lives: dict[int, asyncio.Task[None]] = {}
@@ -108,8 +114,7 @@ class Copying(Story):
                 async with producer.transaction():
                     for record in records:
                         await producer.send_soon(COPY, record.value, partition=record.partition)
-                    positions = {place: consumer.position(place) for place in consumer.assignment}
-                    await producer.send_offsets(positions, consumer.group_metadata)
+                    await producer.send_offsets(consumer.positions, consumer.group_metadata)
 
     # --- what happens to it ---------------------------------------------------------------------------------------
 
@@ -145,15 +150,30 @@ class Copying(Story):
             await asyncio.sleep(1)
 
 
-def tell_copying(seed: int, protocol: Literal["classic", "consumer"], *, loses_power: bool = False) -> str:
-    return tell(seed, lambda: Copying(seed, protocol, loses_power=loses_power), __file__)
+def tell_copying(seed: int, protocol: Protocol, **losses: bool) -> str:
+    return tell(seed, lambda: Copying(seed, protocol, **losses), __file__)
 
 
-@pytest.mark.parametrize("seed", [int(ONLY)] if ONLY else range(300_000, 300_000 + SEEDS))
+@pytest.mark.parametrize("seed", fresh_seeds(3, SEEDS))
 def test_a_classic_group_copies_exactly_once(seed: int) -> None:
     tell_copying(seed, "classic")
 
 
-@pytest.mark.parametrize("seed", [int(ONLY)] if ONLY else range(400_000, 400_000 + SEEDS))
+@pytest.mark.parametrize("seed", fresh_seeds(4, SEEDS))
 def test_a_group_of_the_new_protocol_copies_exactly_once(seed: int) -> None:
     tell_copying(seed, "consumer")
+
+
+@pytest.mark.parametrize("seed", fresh_seeds(11, SEEDS_OF_LOSSES))
+def test_what_was_copied_survives_a_crash_of_all_brokers_at_once(seed: int) -> None:
+    tell_copying(seed, PROTOCOLS[seed % 2], loses_all=True)
+
+
+@pytest.mark.parametrize("seed", fresh_seeds(12, SEEDS_OF_LOSSES))
+def test_what_was_copied_survives_a_power_cut_of_one(seed: int) -> None:
+    tell_copying(seed, PROTOCOLS[seed % 2], loses_power=True)
+
+
+@pytest.mark.parametrize("seed", fresh_seeds(13, SEEDS_OF_LOSSES))
+def test_what_was_copied_survives_lost_disks(seed: int) -> None:
+    tell_copying(seed, PROTOCOLS[seed % 2], loses_disks=True)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pytest
+from waiting import until_async
 
 from barnabas.broker.lifecycle import CannotRegister
 from barnabas.broker.node import Node
@@ -24,15 +25,6 @@ from barnabas.wire.messages.create_topics import CreateTopicsRequest
 VIRTUAL_SECONDS_MAX = 900.0
 METADATA = "__cluster_metadata-0"
 T = TypeVar("T")
-
-
-async def until(is_so: Callable[[], bool], *, seconds_max: float = 120.0) -> float:
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    while not is_so():
-        assert loop.time() - start < seconds_max, "it never came to that"
-        await asyncio.sleep(0.01)
-    return loop.time() - start
 
 
 _made: list[SimulatedCluster] = []
@@ -59,7 +51,7 @@ def run(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
 async def started(settings: Mapping[str, str] | None = None, *, brokers: int = 3) -> SimulatedCluster:
     cluster = made(brokers=brokers, settings=settings)
     await cluster.start_all()
-    await until(lambda: all(len(node.services.raft.voters) == min(3, brokers) for node in cluster.nodes.values()))
+    await until_async(lambda: all(len(node.services.raft.voters) == min(3, brokers) for node in cluster.nodes.values()))
     return cluster
 
 
@@ -94,7 +86,7 @@ def test_a_silent_broker_is_fenced_after_its_session(session_ms: int) -> None:
         leader = active(cluster)
         silent = next(number for number in cluster.nodes if number != leader)
         cluster.pause(silent)
-        return await until(partial(is_fenced, cluster, leader, silent))
+        return await until_async(partial(is_fenced, cluster, leader, silent))
 
     assert session_ms - 600 < run(whole) * 1000 < session_ms + 600
 
@@ -175,7 +167,7 @@ def test_roles_say_who_votes_and_who_holds_data() -> None:
             "listeners": "PLAINTEXT://node3:9092",
         }
         await cluster.start_all()
-        await until(lambda: cluster.nodes[1].services.raft.voters.ids == (1, 2))
+        await until_async(lambda: cluster.nodes[1].services.raft.voters.ids == (1, 2))
         await asyncio.sleep(20)
         assert cluster.nodes[1].services.raft.voters.ids == (1, 2)
         assert sorted(cluster.nodes[1].services.controller.image.brokers) == [1, 3]
@@ -193,7 +185,7 @@ def test_controllers_listen_under_the_name_they_are_given() -> None:
                 "listeners": f"PLAINTEXT://node{number}:9092,QUORUM://node{number}:{CONTROLLER_PORT}",
             }
         await cluster.start_all()
-        await until(lambda: cluster.nodes[2].services.raft.voters.ids == (1, 2, 3))
+        await until_async(lambda: cluster.nodes[2].services.raft.voters.ids == (1, 2, 3))
         endpoints = [voter.endpoints for voter in cluster.nodes[1].services.raft.voters.voters]
         assert {endpoint.listener for each in endpoints for endpoint in each} == {"QUORUM"}
 
@@ -213,7 +205,7 @@ def test_brokers_reach_each_other_by_the_listener_they_are_given() -> None:
             }
         await cluster.start_all()
         links = cluster.nodes[1].services.broker_links
-        await until(lambda: links._addresses == {2: ("node2", 9094), 3: ("node3", 9094)})
+        await until_async(lambda: links._addresses == {2: ("node2", 9094), 3: ("node3", 9094)})
 
     run(whole)
 
@@ -224,7 +216,7 @@ def test_a_frozen_leader_is_missed_after_the_fetch_timeout(fetch_ms: int) -> Non
         cluster = await started({"controller.quorum.fetch.timeout.ms": str(fetch_ms)})
         frozen = active(cluster)
         cluster.pause(frozen)
-        return await until(
+        return await until_async(
             lambda: any(
                 node.services.controller.is_active for number, node in cluster.nodes.items() if number != frozen
             )
@@ -247,7 +239,7 @@ def test_voters_without_a_leader_wait_for_the_election_timeout(election_ms: int)
         loop = asyncio.get_running_loop()
         start = loop.time()
         starting = [cluster.begin(number) for number in (1, 2, 3)]
-        await until(lambda: any(node_leads(cluster, number) for number in (1, 2, 3)))
+        await until_async(lambda: any(node_leads(cluster, number) for number in (1, 2, 3)))
         seconds = loop.time() - start
         await asyncio.gather(*starting)
         return seconds

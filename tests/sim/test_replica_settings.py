@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
+from waiting import until_async
 
 from barnabas.replication.fetcher import Fetcher
 from barnabas.testing.loop import simulate
@@ -25,22 +25,13 @@ def run(story: Callable[[SimulatedCluster], Coroutine[Any, Any, T]], settings: d
         cluster = SimulatedCluster(7, brokers=3, settings=settings)
         try:
             await cluster.start_all()
-            await until(lambda: all(len(node.services.raft.voters) == 3 for node in cluster.nodes.values()))
+            await until_async(lambda: all(len(node.services.raft.voters) == 3 for node in cluster.nodes.values()))
             await create("t")
             return await story(cluster)
         finally:
             await cluster.stop_all()
 
     return simulate(whole, time_s_max=VIRTUAL_SECONDS_MAX)
-
-
-async def until(is_so: Callable[[], bool], *, seconds_max: float = 120.0) -> float:
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    while not is_so():
-        assert loop.time() - start < seconds_max, "it never came to that"
-        await asyncio.sleep(0.05)
-    return loop.time() - start
 
 
 async def create(name: str) -> None:
@@ -77,7 +68,7 @@ def test_followers_ask_for_as_much_and_wait_as_long_as_the_settings_say(monkeypa
     }
 
     async def story(_: SimulatedCluster) -> None:
-        await until(lambda: len(asked) > 3)
+        await until_async(lambda: len(asked) > 3)
 
     run(story, settings)
     assert set(asked) == {(77, 123456, 9876)}
@@ -95,10 +86,10 @@ def test_partitions_go_back_to_the_first_of_their_replicas(is_on: bool, interval
         first = leader(cluster, seen_by=1)
         other = next(number for number in cluster.nodes if number != first)
         await cluster.stop(first)
-        await until(lambda: leader(cluster, seen_by=other) != first)
+        await until_async(lambda: leader(cluster, seen_by=other) != first)
         await cluster.start(first)
         try:
-            return await until(lambda: leader(cluster, seen_by=other) == first, seconds_max=150)
+            return await until_async(lambda: leader(cluster, seen_by=other) == first, seconds_max=150)
         except AssertionError:
             return None
 

@@ -2,21 +2,21 @@
 
 A store of two logs runs with its cleaner and its chores in virtual time; at a number of disk operations drawn by lot
 the disk is frozen as it is, and what was not synced is lost as chance has it. Afterwards the logs must be sound, and
-nothing that was synced may be gone. ``BARNABAS_CUT_SEEDS=n`` tries more seeds, ``BARNABAS_SIM_SEED=n`` one of them.
+nothing that was synced may be gone. ``BARNABAS_CUT_SEEDS=n`` tries more seeds, ``BARNABAS_SIM_SEED=n`` one of them
+(see ``seeds``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from random import Random
 from struct import pack
 from typing import Any
 
 import pytest
+from power_cutting import HOST, CuttingDisk, Told, tell, whole
+from seeds import fresh_seeds
 
 from barnabas.model.ids import TopicPartition
 from barnabas.storage.cleaner import Cleaner
@@ -25,18 +25,14 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.storage.validate import Origin, Rules, validate
-from barnabas.testing.loop import SimulatedLoop, simulate
+from barnabas.testing.loop import SimulatedLoop
 from barnabas.testing.world import SeededEntropy, simulated_world
-from barnabas.wire.batch import crc_matches, iterate
-from barnabas.wire.records import Record, decode_batch, encode_batch
-from barnabas.world.memory import MemoryDisk
+from barnabas.wire.records import Record, encode_batch
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
 SEEDS = int(os.environ.get("BARNABAS_CUT_SEEDS", "40"))
-ONLY = os.environ.get("BARNABAS_SIM_SEED")
 LIVES = 3
-HOST = "machine"
 PLAIN, KEYED = TopicPartition("plain", 0), TopicPartition("keyed", 0)
 SETTINGS = {
     "plain": TopicSettings(
@@ -52,52 +48,6 @@ SETTINGS = {
     ),
 }
 KEYS = 12
-
-
-class CuttingDisk(MemoryDisk):
-    """Counts what changes the disk and, at the appointed number, keeps a copy of how everything was then."""
-
-    def __init__(self, clock: Any) -> None:
-        super().__init__(clock)
-        self.left: int | None = None
-        self.cut = asyncio.Event()
-        self._frozen: Any = None
-
-    def check_write(self, path: str, growth_bytes: int) -> None:
-        self._tick()
-        super().check_write(path, growth_bytes)
-
-    def _change(self, change: Any) -> None:
-        self._tick()
-        super()._change(change)
-
-    def _tick(self) -> None:
-        if self.left is not None and not self.cut.is_set():
-            self.left -= 1
-            if self.left <= 0:
-                self._frozen = copy.deepcopy((self._root, self._pending))
-                self.cut.set()
-
-    def lose_power(self, entropy: SeededEntropy) -> None:
-        self._root, self._pending = self._frozen
-        self._frozen, self.left = None, None
-        self.crash(entropy)
-        self.cut.clear()
-
-
-@dataclass
-class Told:
-    """What was written to one log, and how much of it is known to be on the device."""
-
-    records: dict[int, tuple[bytes, bytes | None]] = field(default_factory=dict)
-    fates: dict[int, tuple[int, bool]] = field(default_factory=dict)  # producer -> offset of its marker, committed?
-    owners: dict[int, int] = field(default_factory=dict)  # offset -> producer of its transaction
-    synced_end: int = 0
-
-    def forget_from(self, end: int) -> None:
-        self.records = {offset: record for offset, record in self.records.items() if offset < end}
-        self.owners = {offset: owner for offset, owner in self.owners.items() if offset < end}
-        self.fates = {producer: fate for producer, fate in self.fates.items() if fate[0] < end}
 
 
 class Story:
@@ -275,38 +225,19 @@ class Story:
         return is_commit and marker < told.synced_end
 
 
-def whole(log: PartitionLog) -> Iterator[Record]:
-    """Every record in the files, each batch checked, in order and without overlaps."""
-    end = 0
-    for segment in log.segments.all():
-        assert segment.base_offset >= end
-        end = segment.base_offset
-        data = segment.read_batch(0, segment.size_bytes)
-        size = 0
-        for position, header in iterate(data):
-            assert crc_matches(data, position, header)
-            assert header.base_offset >= end
-            end, size = header.next_offset, position + header.size_bytes
-            if not header.is_control:
-                yield from decode_batch(data, position)
-        assert size == len(data), "a segment holds whole batches only"
-
-
 def run(seed: int) -> int:
     async def main() -> int:
         story = Story(seed)
         await story.run()
         return story.rounds
 
-    try:
-        return simulate(main, seed=seed, time_s_max=3600)
-    except AssertionError as error:
-        raise AssertionError(f"BARNABAS_SIM_SEED={seed}: {error}") from error
+    return tell(seed, main)
 
 
 def test_nothing_that_was_synced_is_lost() -> None:
-    rounds = sum(run(seed) for seed in ([int(ONLY)] if ONLY else range(SEEDS)))
-    if not ONLY:
+    seeds = fresh_seeds(20, SEEDS)
+    rounds = sum(run(seed) for seed in seeds)
+    if len(seeds) > 1:
         print(f"{SEEDS} seeds, {SEEDS * LIVES} power cuts, {rounds} rounds of cleaning")
         assert rounds > SEEDS // 2, "the cleaner had its part in it"
 

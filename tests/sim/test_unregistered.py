@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from waiting import until_async
 
 from barnabas.broker.node import Node
 from barnabas.client.consumer import Consumer
@@ -31,15 +32,6 @@ async def ask(number: int, request: Message, version: int) -> Any:
         return await channel.send(request, version)
     finally:
         channel.close()
-
-
-async def until(is_so: Any, *, seconds_max: float = 20.0) -> float:
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    while not is_so():
-        assert loop.time() - start < seconds_max, "it never came to that"
-        await asyncio.sleep(0.01)
-    return loop.time() - start
 
 
 async def make_topic(number: int, *, replicas: int) -> None:
@@ -83,9 +75,9 @@ def test_a_broker_that_is_unregistered_while_it_runs_registers_again(brokers: in
             found = cluster.nodes[brokers].services.image.brokers.get(1)
             return found is not None and found.epoch > first and not found.is_fenced
 
-        await until(is_back)
+        await until_async(is_back)
         everybody = tuple(range(1, brokers + 1))
-        await until(lambda: set(in_sync(cluster.nodes[1])) == {everybody})
+        await until_async(lambda: set(in_sync(cluster.nodes[1])) == {everybody})
         await write(cluster, b"d", b"e", b"f")
         assert await read(cluster, 6) == [b"a", b"b", b"c", b"d", b"e", b"f"]
         assert not cluster.nodes[1].failed.is_set()
@@ -133,7 +125,7 @@ def test_a_broker_whose_place_was_taken_ends() -> None:
             return Decision([record], None)
 
         await leader.services.controller.submit(taken)
-        await until(replaced.failed.is_set)
+        await until_async(replaced.failed.is_set)
         assert not any(node.failed.is_set() for node in cluster.nodes.values() if node is not replaced)
         await cluster.stop_all()
 

@@ -1,20 +1,11 @@
-"""Delayed requests never touch the next transaction: whole brokers in virtual time, a story for each seed.
-
-A producer runs transactions; copies of its requests, and requests that it has given up on, arrive later on other
-connections. At the end exactly the committed transactions may be seen, and none may be left open.
-``BARNABAS_SIM_SEEDS`` says how many stories are told.
-"""
+"""A broker in virtual time, a producer whose requests may come late or twice, and what was committed in the end."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from random import Random
 from typing import Any, NamedTuple
-
-import pytest
 
 from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
@@ -37,8 +28,6 @@ from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.records import decode_batch, encode_batch
 
-SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "200"))
-CHUNK = 25  # stories in one test
 SETTINGS = {
     **DEVELOPMENT,
     "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -48,7 +37,6 @@ SETTINGS = {
 }
 TOPIC, PARTITIONS, ID, GROUP = "t", 2, "the-id", "the-group"
 NO_OFFSET = -1
-TRANSACTIONS = 6
 RETRIES_MAX = 200
 TIME_S_MAX = 3600.0
 
@@ -299,250 +287,3 @@ def run(story: Callable[[Peer], Coroutine[Any, Any, None]], seed: int = 0) -> No
             await story(peer)
 
     simulate(whole, seed=seed, time_s_max=TIME_S_MAX)
-
-
-# --- one of each ------------------------------------------------------------------------------------------------------
-
-
-def test_a_delayed_produce_of_an_ended_transaction_is_refused() -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V2)
-        await producer.init()
-        await producer.send(producer.produce(0, [b"first"]))
-        late = producer.produce(0, [b"late"])  # the producer gives up on this one
-        elsewhere = producer.produce(1, [b"late"])  # and on this, in a partition that the coordinator never heard of
-        await producer.end(producer.end_request(is_commit=False))
-        for request in (late, elsewhere):
-            answer = await peer.ask_elsewhere(request, V2.produce)
-            assert error_of(answer) == errors.INVALID_PRODUCER_EPOCH.code
-        await producer.send(producer.produce(0, [b"second"]))
-        for request in (late, elsewhere):
-            answer = await peer.ask_elsewhere(request, V2.produce)
-            assert error_of(answer) == errors.INVALID_PRODUCER_EPOCH.code
-        await producer.end(producer.end_request(is_commit=True))
-        assert await committed_values(peer, 0) == [b"second"]
-        assert await committed_values(peer, 1) == []
-
-    run(story)
-
-
-def test_a_delayed_offset_commit_of_an_ended_transaction_is_refused() -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V2)
-        await producer.init()
-        late = producer.commit_offset(100)
-        await producer.send(producer.commit_offset(1))
-        await producer.end(producer.end_request(is_commit=True))
-        answer = await peer.ask_elsewhere(late, V2.offsets)
-        assert error_of(answer) == errors.INVALID_PRODUCER_EPOCH.code
-        await producer.send(producer.commit_offset(2))
-        answer = await peer.ask_elsewhere(late, V2.offsets)
-        assert error_of(answer) == errors.INVALID_PRODUCER_EPOCH.code
-        await producer.end(producer.end_request(is_commit=True))
-        assert await committed_offset(peer) == 2
-
-    run(story)
-
-
-def test_an_offset_commit_that_comes_late_in_version_1_is_not_left_pending() -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V1)
-        await producer.init()
-        await producer.add_group()
-        await producer.send(producer.commit_offset(1))
-        late = producer.commit_offset(100)
-        await producer.end(producer.end_request(is_commit=True))
-        answer = await peer.ask_elsewhere(late, V1.offsets)
-        assert error_of(answer) == errors.TRANSACTION_ABORTABLE.code
-        answer = await peer.ask_elsewhere(late, 3)
-        assert error_of(answer) == errors.INVALID_TXN_STATE.code
-        assert await committed_offset(peer) == 1
-
-    run(story)
-
-
-@pytest.mark.parametrize("is_commit", [True, False])
-def test_a_delayed_end_of_an_ended_transaction_leaves_the_next_one_open(is_commit: bool) -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V2)
-        await producer.init()
-        await producer.send(producer.produce(0, [b"first"]))
-        late = producer.end_request(is_commit=is_commit)
-        await producer.end(producer.end_request(is_commit=True))
-        await producer.send(producer.produce(0, [b"second"]))
-        answer = await peer.ask_elsewhere(late, V2.end)
-        assert answer.error_code == errors.PRODUCER_FENCED.code
-        await producer.send(producer.produce(0, [b"third"]))
-        await producer.end(producer.end_request(is_commit=not is_commit))
-        expected = [b"first"] if is_commit else [b"first", b"second", b"third"]
-        assert await committed_values(peer, 0) == expected
-
-    run(story)
-
-
-def test_a_produce_that_comes_late_in_version_1_opens_no_transaction_that_nobody_ends() -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V1)
-        await producer.init()
-        await producer.add(0)
-        await producer.send(producer.produce(0, [b"first"]))
-        late = producer.produce(0, [b"late"])
-        await producer.end(producer.end_request(is_commit=True))
-        answer = await peer.ask_elsewhere(late, V1.produce)
-        assert error_of(answer) == errors.TRANSACTION_ABORTABLE.code
-        answer = await peer.ask_elsewhere(late, 10)
-        assert error_of(answer) == errors.INVALID_TXN_STATE.code
-        assert await committed_values(peer, 0) == [b"first"]
-
-    run(story)
-
-
-def test_a_marker_between_the_question_and_the_append_is_noticed() -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V1)
-        await producer.init()
-        await producer.add(0)
-        end = producer.end_request(is_commit=True)
-        request = producer.produce(0, [b"late"])
-        put_coordinator_far_away(peer, lambda: 1.0)
-        late = asyncio.get_running_loop().create_task(peer.ask_elsewhere(request, V1.produce))
-        await asyncio.sleep(1.5)  # the coordinator has said yes, and its answer is on the way
-        await producer.end(end)
-        assert error_of(await late) == errors.INVALID_TXN_STATE.code
-        assert await committed_values(peer, 0) == []
-
-    run(story)
-
-
-@pytest.mark.parametrize("distance_s", [0.0, 0.1])
-def test_the_next_transaction_may_begin_while_the_last_one_is_being_ended(distance_s: float) -> None:
-    async def story(peer: Peer) -> None:
-        producer = Producer(peer, V2)
-        await producer.init()
-        slow_down_markers(peer, 0.05 + distance_s / 2)
-        put_coordinator_far_away(peer, lambda: distance_s)
-        for number in range(5):
-            # Markers of the last transaction arrive while the coordinator is asked about this one.
-            await producer.send(producer.produce(0, [b"%d" % number]))
-            await producer.send(producer.commit_offset(number))
-            await producer.end(producer.end_request(is_commit=True))
-        await asyncio.sleep(1)
-        assert await committed_values(peer, 0) == [b"0", b"1", b"2", b"3", b"4"]
-        assert await committed_offset(peer) == 4
-
-    run(story)
-
-
-# --- all of them, shuffled ------------------------------------------------------------------------------------------
-
-
-class Shuffle:
-    """A producer whose requests are copied, delayed and given up on, as the seed says."""
-
-    def __init__(self, peer: Peer, versions: Versions, random: Random) -> None:
-        self.peer = peer
-        self.versions = versions
-        self.random = random
-        self.producer = Producer(peer, versions)
-        self.late: list[asyncio.Task[Any]] = []
-        self.expected: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
-        self.expected_offset = NO_OFFSET
-
-    def send_late(self, message: Message, version: int) -> None:
-        delay_s = self.random.choice((0.0, 0.0, 0.01, 0.03, 0.1, 1.0)) * self.random.random()
-
-        async def send() -> Any:
-            await asyncio.sleep(delay_s)
-            return await self.peer.ask_elsewhere(message, version)
-
-        self.late.append(asyncio.get_running_loop().create_task(send()))
-
-    async def transaction(self, number: int) -> None:
-        producer, random = self.producer, self.random
-        written: dict[int, list[bytes]] = {}
-        is_commit = random.random() < 0.6
-        for step in range(random.randrange(4)):
-            partition = random.randrange(PARTITIONS)
-            values = [b"%d.%d.%d" % (number, step, each) for each in range(random.randrange(1, 4))]
-            await producer.add(partition)
-            request = producer.produce(partition, values)
-            if random.random() < 0.2:
-                # No answer comes, so the producer gives up: what it sent may arrive at any time, or has arrived.
-                self.send_late(request, self.versions.produce)
-                await asyncio.sleep(random.choice((0.0, 0.01, 0.03)) * random.random())
-                is_commit = False
-                break
-            await producer.send(request)
-            written.setdefault(partition, []).extend(values)
-            if random.random() < 0.3:
-                self.send_late(request, self.versions.produce)
-        offset = NO_OFFSET
-        if random.random() < 0.5:
-            await producer.add_group()
-            offset = number
-            commit = producer.commit_offset(offset)
-            if random.random() < 0.2:
-                self.send_late(commit, self.versions.offsets)
-                await asyncio.sleep(random.choice((0.0, 0.01, 0.03)) * random.random())
-                is_commit = False
-            else:
-                await producer.send(commit)
-                # In version 1 nothing tells a commit of one transaction from a commit of the next either.
-                if random.random() < 0.3 and not self.versions.is_adding:
-                    self.send_late(commit, self.versions.offsets)
-        is_begun = bool(written) or offset != NO_OFFSET or not is_commit
-        if not is_begun or (self.versions.is_adding and not producer.added):
-            return
-        end = producer.end_request(is_commit=is_commit)
-        await producer.end(end)
-        if not self.versions.is_adding:
-            # In version 1 nothing tells the end of one transaction from the end of the next: hence version 2.
-            if random.random() < 0.4:
-                self.send_late(end, self.versions.end)
-            if random.random() < 0.2:
-                wrong = EndTxnRequest(
-                    transactional_id=ID,
-                    producer_id=end.producer_id,
-                    producer_epoch=end.producer_epoch,
-                    committed=not is_commit,
-                )
-                self.send_late(wrong, self.versions.end)
-        elif not is_commit:
-            await producer.init()  # as the clients do: after an error the sequence begins anew
-        if is_commit:
-            for partition, values in written.items():
-                self.expected[partition] += values
-            self.expected_offset = max(offset, self.expected_offset)
-        if random.random() < 0.3:
-            await asyncio.sleep(random.random() * 0.1)
-
-    async def play(self) -> None:
-        if self.random.random() < 0.7:
-            put_coordinator_far_away(self.peer, lambda: 0.02 * self.random.random())
-        await self.producer.init()
-        for number in range(TRANSACTIONS):
-            await self.transaction(number)
-        await asyncio.gather(*self.late)
-        for partition in range(PARTITIONS):
-            assert await committed_values(self.peer, partition) == self.expected[partition]
-            assert self.peer.log(partition).producers.first_unstable_offset == -1
-        assert await committed_offset(self.peer) == self.expected_offset
-
-
-def tell(versions: Versions, seeds: range) -> None:
-    for seed in seeds:
-
-        async def story(peer: Peer, seed: int = seed) -> None:
-            await Shuffle(peer, versions, Random(seed)).play()
-
-        run(story, seed)
-
-
-@pytest.mark.parametrize("first_seed", range(0, SEEDS, CHUNK))
-def test_shuffled_requests_commit_what_was_committed_and_leave_nothing_open(first_seed: int) -> None:
-    tell(V2, range(first_seed, min(first_seed + CHUNK, SEEDS)))
-
-
-@pytest.mark.parametrize("first_seed", range(0, SEEDS // 4, CHUNK))
-def test_in_version_1_shuffled_writes_leave_nothing_open_either(first_seed: int) -> None:
-    tell(V1, range(first_seed, first_seed + CHUNK))
