@@ -23,7 +23,7 @@ from bench.machine import describe, versions
 from bench.page import RESULTS, write_docs
 from bench.path import print_path
 from bench.peers import PEERS
-from bench.report import number, table
+from bench.report import is_error, number, table
 from bench.results import load, next_pair, save
 from bench.run import Row, run_rounds
 from bench.workloads import PACES, WORKLOADS, Pace, Workload
@@ -56,7 +56,8 @@ def main() -> int:
 
 def _compare(options: argparse.Namespace, pace: Pace) -> int:
     pace = replace(pace, rounds=options.rounds) if options.rounds else pace
-    peers, workloads = options.peers.split(","), _choose(pace, options.rows)
+    peers = options.peers.split(",") if options.peers else list(pace.peers)
+    workloads = _choose(pace, options.rows)
     path = Path(options.csv) if options.csv else _default_path(pace)
     kept, _ = load(path)
     if options.fresh:
@@ -73,7 +74,7 @@ def _compare(options: argparse.Namespace, pace: Pace) -> int:
     print(f"\n{table(_in_order(rows), peers)}\n\n{time.monotonic() - started:.0f} s; every run: {path}")
     if path == RESULTS:
         write_docs()
-    return 1 if any(row.failure for row in rows) else 0
+    return 1 if any(is_error(row) for row in rows) else 0
 
 
 def _default_path(pace: Pace) -> Path:
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Apache Kafka and Barnabas, side by side.")
     parser.add_argument("what", choices=[*PACES, "docs", "clients", "codec", "ground", "path", "list"])
     parser.add_argument(
-        "--peers", default="kafka,barnabas,barnabas-2,mock", help=f"in this order, of: {', '.join(PEERS)}"
+        "--peers", default="", help=f"in this order, of: {', '.join(PEERS)}; a full run takes all of them"
     )
     parser.add_argument(
         "--rows", default="", help="only workloads whose name or section is one of these, separated by semicolons"

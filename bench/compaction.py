@@ -41,6 +41,9 @@ TOPIC_SETTINGS = {
 }
 
 
+HORIZON_SECONDS = 6.0  # more than delete.retention.ms and segment.ms
+
+
 class NotAsExpected(Exception):
     """The check found something that compaction must not do."""
 
@@ -153,8 +156,11 @@ def reader_of(bootstrap: str, isolation: str) -> Consumer:
     return consumer
 
 
-def check(bootstrap: str, writer: Writer, offsets: array[int]) -> tuple[int, int]:
-    """Read what is left as any consumer would: how many records that are, and how many of them are tombstones."""
+def check(bootstrap: str, writer: Writer, offsets: array[int], *, gone_below: int) -> tuple[int, int]:
+    """Read what is left as any consumer would: how many records that are, and how many of them are tombstones.
+
+    None of these may lie below ``gone_below``: they have had their time.
+    """
     consumer = reader_of(bootstrap, "read_committed")
     found: dict[bytes, int | None] = {}
     count = tombstones = 0
@@ -179,6 +185,8 @@ def check(bootstrap: str, writer: Writer, offsets: array[int]) -> tuple[int, int
             last_offset = offset
             count += 1
             if value is None:
+                if offset < gone_below:
+                    raise NotAsExpected(f"the tombstone at {offset} is past its horizon and still there")
                 tombstones += 1
                 found[message.key()] = None
                 continue
@@ -189,6 +197,15 @@ def check(bootstrap: str, writer: Writer, offsets: array[int]) -> tuple[int, int
                 raise NotAsExpected(f"record {number} was at {offsets[number]} and is at {offset}")
             last_number = number
             found[message.key()] = number
+
+
+def end_offset(bootstrap: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "compaction", "log_level": 0})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=SECONDS_MAX)
+        return int(end)
+    finally:
+        consumer.close()
 
 
 def create_topic(bootstrap: str, **settings: str) -> None:
@@ -224,7 +241,7 @@ def run(*, records: int, keys: int, seed: int = 1) -> None:
     settings = {"log.cleaner.backoff.ms": "200", "log.segment.bytes": str(64 * MIB), "barnabas.http.port": str(port)}
     with PEERS["barnabas"](settings) as peer:
         create_topic(peer.bootstrap)
-        writer, reader = Writer(peer.bootstrap, keys=keys, seed=seed), Reader(peer.bootstrap, records + keys)
+        writer, reader = Writer(peer.bootstrap, keys=keys, seed=seed), Reader(peer.bootstrap, records + 2 * keys)
         reader.start()
         started = time.monotonic()
         peak_bytes = 0
@@ -233,18 +250,23 @@ def run(*, records: int, keys: int, seed: int = 1) -> None:
             peak_bytes = max(peak_bytes, sample(peer.pids).anonymous_bytes)
         seconds = time.monotonic() - started
         written_bytes = log_bytes(peer)
-        # The last segment ends by its age; and when tombstones are older than their horizon they go, too.
+        # What has been cleaned by now has its horizon. When that is past, the next round takes the tombstones away: one
+        # that gets to what is written from then on. Segments end by their age.
+        cleaned = cleaned_offset(peer)
+        time.sleep(HORIZON_SECONDS)
+        end = end_offset(peer.bootstrap)
         for _ in range(3):
-            time.sleep(6)
-            writer.write(keys // 10)
-        wait_until(lambda: cleaned_offset(peer) > records * 0.9, 120)
+            writer.write(keys // 2)
+            time.sleep(HORIZON_SECONDS)
+        wait_until(lambda: cleaned_offset(peer) > end, 120)
         reader.stop()
         if reader.failure is not None:
             raise NotAsExpected(reader.failure)
-        left, tombstones = check(peer.bootstrap, writer, reader.offsets)
+        left, tombstones = check(peer.bootstrap, writer, reader.offsets, gone_below=cleaned)
         peak_bytes = max(peak_bytes, sample(peer.pids).anonymous_bytes)
         print(f"{writer.written} records over {keys} keys written in {seconds:.1f} s ({records / seconds:,.0f}/s)")
         print(f"read along: {reader.count} records; while it was written the log had {written_bytes / MIB:.0f} MiB")
+        print(f"below offset {cleaned} no tombstone is left, past its horizon as all there are")
         print(f"left: {left} records, {tombstones} of them tombstones, in {log_bytes(peer) / MIB:.0f} MiB")
         print(f"keys with a value: {sum(number is not None for number in writer.last.values())}; all as written")
         print(f"memory of the broker at most: {peak_bytes / MIB:.0f} MiB")
@@ -278,7 +300,7 @@ def speed(*, records: int, keys: int, peers: list[str], seed: int = 2) -> dict[s
             before = sample(peer.pids).cpu_seconds
             seconds = wait_until(partial(_is_clean, peer, bound), 600, step=0.01)
             cpu_seconds = sample(peer.pids).cpu_seconds - before
-            left, _ = check(peer.bootstrap, writer, array("q"))
+            left, _ = check(peer.bootstrap, writer, array("q"), gone_below=0)
             rates[name] = dirty_bytes / 1e6 / seconds
             print(
                 f"{name:10} {dirty_bytes / 1e6:.0f} MB in {seconds:.2f} s after its start: {rates[name]:.0f} MB/s, "

@@ -45,7 +45,9 @@ def print_ground() -> bool:
         with BarnabasPeer() as peer:
             is_complete &= _line("`barnabas up` until it answers", lambda: f"{peer.ready_seconds * 1000:.0f} ms")
             is_complete &= _line("`barnabas up`, anonymous memory", lambda: _row(peer, "idle memory"))
-            is_complete &= _line("`barnabas topic list`", lambda: _topic_list(peer))
+            servers = ("--bootstrap-server", peer.bootstrap)
+            is_complete &= _line("`barnabas topic list`", lambda: _command("topic", "list", *servers))
+            is_complete &= _line("`barnabas --help`", lambda: _command("--help"))
             touch_page_cache(QUICK.bytes_max)
             for name in _ROWS:
                 is_complete &= _line(name, lambda name=name: _row(peer, name))  # type: ignore[misc]
@@ -92,7 +94,7 @@ def _in_process() -> str:
     return f"{start_seconds * 1000:.0f} ms, after {import_seconds * 1000:.0f} ms of imports"
 
 
-def _topic_list(peer: BarnabasPeer) -> str:
-    command = [str(barnabas_command()), "topic", "list", "--bootstrap-server", peer.bootstrap]
+def _command(*words: str) -> str:
+    command = [str(barnabas_command()), *words]
     seconds = statistics.median(_run("the command", command)[1] for _ in range(_COMMAND_RUNS))
     return f"{seconds * 1000:.0f} ms, the middle of {_COMMAND_RUNS}"

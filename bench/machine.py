@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -55,14 +55,25 @@ def touch_page_cache(size_bytes: int) -> None:
             file.write(chunk)
 
 
+def settle(directories: Iterable[Path]) -> None:
+    """Writes the logs in these directories to the disk, so that no reader waits for what a writer has left to do."""
+    for descriptor in _opened_logs(directories):
+        os.fdatasync(descriptor)
+
+
 def evict(directories: Iterable[Path]) -> None:
     """Takes the logs in these directories out of the page cache; what was not yet on the disk is written first."""
+    for descriptor in _opened_logs(directories):
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _opened_logs(directories: Iterable[Path]) -> Iterator[int]:
     for directory in directories:
         for path in directory.glob("*.log"):
             descriptor = os.open(path, os.O_RDONLY)
             try:
-                os.fdatasync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                yield descriptor
             finally:
                 os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""What a broker costs, read from the system: CPU seconds and anonymous memory of its whole process tree.
+"""What a broker costs, read from the system: CPU seconds, anonymous memory and disk reads of its whole process tree.
 
 Page cache is not counted as a broker's memory, since the kernel gives it back; anonymous memory is what nobody else
 can use. Also what the rest of the machine did meanwhile, so that a disturbed run can be told from a quiet one. Called
@@ -26,6 +26,7 @@ class Sample:
     cpu_seconds: float
     machine_cpu_seconds: float
     anonymous_bytes: int
+    disk_read_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Cost:
     cpu_seconds: float
     machine_cpu_seconds: float
     anonymous_bytes: int
+    disk_read_bytes: int
 
     @property
     def utilisation(self) -> float:
@@ -92,6 +94,18 @@ def anonymous_bytes(pids: Iterable[int]) -> int:
     return total
 
 
+def disk_read_bytes(pids: Iterable[int]) -> int:
+    """What these processes had fetched from the disk because the page cache did not hold it."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = (_PROC / str(pid) / "io").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
+    return total
+
+
 def _machine_cpu_seconds() -> float:
     fields = [int(field) for field in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
     user, nice, system, _idle, _iowait, irq, softirq = fields[:7]
@@ -99,7 +113,9 @@ def _machine_cpu_seconds() -> float:
 
 
 def sample(pids: Sequence[int]) -> Sample:
-    return Sample(time.monotonic(), cpu_seconds(pids), _machine_cpu_seconds(), anonymous_bytes(pids))
+    return Sample(
+        time.monotonic(), cpu_seconds(pids), _machine_cpu_seconds(), anonymous_bytes(pids), disk_read_bytes(pids)
+    )
 
 
 def cost(before: Sample, after: Sample) -> Cost:
@@ -108,6 +124,7 @@ def cost(before: Sample, after: Sample) -> Cost:
         cpu_seconds=after.cpu_seconds - before.cpu_seconds,
         machine_cpu_seconds=after.machine_cpu_seconds - before.machine_cpu_seconds,
         anonymous_bytes=after.anonymous_bytes,
+        disk_read_bytes=after.disk_read_bytes - before.disk_read_bytes,
     )
 
 

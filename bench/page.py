@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.measure import Summary
 from bench.picture import draw
-from bench.report import Line, judgement, lines_of, number, ratio_text, spread_text
+from bench.report import Line, judgement, lines_of, notes_of, number, ratio_text, spread_text
 from bench.results import load
 from bench.run import Row
 from bench.workloads import SECTIONS
@@ -48,8 +48,8 @@ def tables(rows: Sequence[Row], notes: Sequence[str]) -> str:
         if of_section:
             parts.append(f"### {title}")
             parts.append("\n".join(_table(of_section)))
-    parts += [f"- {why}" for why in _failures(lines)]
-    return "\n\n".join(parts)
+    parts.append("\n".join(f"- {note.splitlines()[0]}" for note in notes_of(rows)))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _summary(lines: Sequence[Line]) -> str:
@@ -104,13 +104,6 @@ def _cell(line: Line, peer: str, summary: Summary | None) -> str:
     if summary is not None:
         return number(summary.median)
     return "failed" if peer in line.failures else ""
-
-
-def _failures(lines: Sequence[Line]) -> list[str]:
-    told = [
-        f"{line.workload.name}, {peer}: {why.splitlines()[0]}" for line in lines for peer, why in line.failures.items()
-    ]
-    return list(dict.fromkeys(told))
 
 
 def _markdown(cells: Sequence[str]) -> str:

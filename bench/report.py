@@ -6,7 +6,7 @@ level. `bench.page` prints the same lines for the documentation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.measure import Summary, summarise
@@ -52,6 +52,32 @@ def lines_of(rows: Sequence[Row]) -> list[Line]:
                     summaries[peer] = summarise(known)
             lines.append(Line(workload, figure, summaries, failures))
     return lines
+
+
+def is_error(row: Row) -> bool:
+    """Kafka is what is compared with: a row that it cannot do is told and no error. That it was never asked is one."""
+    return bool(row.failure) and (row.peer != BASELINE or not row.has_run)
+
+
+def notes_of(rows: Sequence[Row]) -> list[str]:
+    """What a reader has to know of rows: which failed and why, and which ran otherwise than they say."""
+    return [*_notes(rows, lambda row: row.failure), *_notes(rows, _missing_group)]
+
+
+def _notes(rows: Sequence[Row], reason: Callable[[Row], str]) -> list[str]:
+    """One for each row and peer, however often it happened: the reason of the first time stands for all."""
+    notes = []
+    for name, peer in dict.fromkeys((row.workload.name, row.peer) for row in rows):
+        runs = [row for row in rows if (row.workload.name, row.peer) == (name, peer)]
+        if reasons := [why for why in map(reason, runs) if why]:
+            notes.append(f"{name}, {peer} ({len(reasons)} of {len(runs)} runs): {reasons[0]}")
+    return notes
+
+
+def _missing_group(row: Row) -> str:
+    if not row.workload.memory_bytes or row.failure or row.figures.get("memory_group_megabytes"):
+        return ""
+    return "not in a memory group; its log was taken out of the page cache instead"
 
 
 def _value(row: Row, figure: Figure) -> float | None:
@@ -105,8 +131,7 @@ def table(rows: Sequence[Row], peers: Sequence[str]) -> str:
             cells += [number(summary.median), spread_text(summary)] if summary else [missing, ""]
         cells += [f"{ratio_text(line.ratio(peer))} {judgement(line, peer)}".strip() for peer in ours]
         body.append([line.name, line.figure.unit, *cells])
-    failures = [f"{line.workload.name}, {peer}: {why}" for line in lines for peer, why in line.failures.items()]
-    told = list(dict.fromkeys(failures))
+    told = notes_of(rows)
     return "\n".join([*_align(head + body), *([""] if told else []), *told])
 
 

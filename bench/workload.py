@@ -45,6 +45,10 @@ class Workload:
     replication_factor: int = 1
     # Whether two brokers that share the partitions are a comparison at all.
     is_for_two: bool = True
+    # The broker is started for this row in a memory group of so many bytes; 0 is none.
+    memory_bytes: int = 0
+    # A tail at a fixed rate needs requests to rest on, and so may need longer than a pace gives.
+    seconds_min: float = 0.0
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -65,8 +69,10 @@ class Pace:
     records: int
     # A row ends early when it has written as much: a fast broker must not have to fill more page cache than a slow one.
     bytes_max: int
-    # What is read from the disk must be more than a small machine could keep in its memory.
+    # What is read from the disk must be more than the memory group of the row could keep.
     cold_bytes: int
+    # The columns of the report, in the order in which they take turns.
+    peers: tuple[str, ...]
 
 
 # A Java broker still gets faster after half a minute of load: the quick pace shows where it is heading, the full one
@@ -79,7 +85,8 @@ QUICK = Pace(
     first_warmup_seconds=8,
     records=200_000,
     bytes_max=1 << 30,
-    cold_bytes=1 << 30,
+    cold_bytes=9 << 28,
+    peers=("kafka", "barnabas", "mock"),
 )
 FULL = Pace(
     "full",
@@ -90,5 +97,6 @@ FULL = Pace(
     records=300_000,
     bytes_max=1 << 30,
     cold_bytes=9 << 28,
+    peers=("kafka", "barnabas", "barnabas-2", "mock"),
 )
 PACES = {pace.name: pace for pace in (QUICK, FULL)}

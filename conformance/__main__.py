@@ -63,7 +63,12 @@ def _run(options: argparse.Namespace) -> int:
                 verdicts.save_run(suite, options.peer, [outcome])
         passed = sum(outcome.verdict is Verdict.PASS for outcome in outcomes)
         print(f"{suite} on {options.peer}: {passed} of {len(outcomes)} pass", flush=True)
-        lost += verdicts.losses(verdicts.read(suite), options.peer, outcomes)
+        rows = verdicts.read(suite)
+        if not options.tests and not options.not_passing:
+            missing = verdicts.gone(rows, options.peer, outcomes)
+            verdicts.save_run(suite, options.peer, missing)
+            outcomes += missing
+        lost += verdicts.losses(rows, options.peer, outcomes)
     return _tell_losses(lost)
 
 
@@ -109,7 +114,7 @@ def _check(options: argparse.Namespace) -> int:
         outcomes = verdicts.load_run(suite, options.peer)
         rows = verdicts.read(suite)
         expected = sum(row.of(options.peer) is Verdict.PASS for row in rows.values())
-        print(f"{suite} on {options.peer}: the list has {expected} passes, the last run {len(outcomes)} tests")
+        print(f"{suite} on {options.peer}: the list has {expected} passes, the last runs {len(outcomes)} tests")
         lost += verdicts.losses(rows, options.peer, outcomes)
     return _tell_losses(lost)
 

@@ -19,7 +19,7 @@ _SECRET_IN = ("-passin", f"pass:{KEY_PASSWORD}")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The certificate of `certificate` is followed by that of the authority."""
+    """The certificate of `certificate` is followed by that of the authority; `store` is that after its key."""
 
     certificate: Path
     certificate_der: Path
@@ -35,9 +35,9 @@ class Authority:
         self.certificate, self.certificate_der, self._key = (
             directory / f"{name}.{end}" for end in ("pem", "der", "key")
         )
-        new_key = ("-newkey", "rsa:2048", *_SECRET_OUT, "-keyout", str(self._key))
+        _make_key(self._key)
         subject = ("-subj", f"/C=NN/O=Test/CN={name}", "-days", _DAYS)
-        _openssl("req", "-x509", *new_key, *subject, "-out", str(self.certificate))
+        _openssl("req", "-x509", "-key", str(self._key), *_SECRET_IN, *subject, "-out", str(self.certificate))
         _openssl("x509", "-in", str(self.certificate), "-outform", "der", "-out", str(self.certificate_der))
 
     def issue(self, name: str) -> Identity:
@@ -47,8 +47,9 @@ class Authority:
             for end in ("csr", "ext", "key", "pem", "der", "key.der", "pfx", "store.pem")
         )
         extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-        new_key = ("-newkey", "rsa:2048", *_SECRET_OUT, "-keyout", str(key))
-        _openssl("req", *new_key, "-subj", f"/C=NN/O=Test/CN={name}", "-out", str(request))
+        _make_key(key)
+        subject = ("-subj", f"/C=NN/O=Test/CN={name}")
+        _openssl("req", "-new", "-key", str(key), *_SECRET_IN, *subject, "-out", str(request))
         signer = ("-CA", str(self.certificate), "-CAkey", str(self._key), "-CAcreateserial", *_SECRET_IN)
         asked = ("-req", "-in", str(request), "-extfile", str(extensions), "-days", _DAYS)
         _openssl("x509", *asked, *signer, "-out", str(certificate))
@@ -57,8 +58,17 @@ class Authority:
         _openssl("rsa", "-in", str(key), *_SECRET_IN, "-outform", "der", "-out", str(key_der))
         both = ("-inkey", str(key), "-in", str(certificate))
         _openssl("pkcs12", "-export", *both, *_SECRET_IN, *_SECRET_OUT, "-out", str(bundle))
-        store.write_text(key.read_text() + certificate.read_text())
+        # Kafka cannot read what openssl makes by default (PBES2): Java has no `SecretKeyFactory` of that name.
+        old_cipher = ("-v1", "PBE-SHA1-3DES")
+        _openssl("pkcs8", "-topk8", *old_cipher, "-in", str(key), *_SECRET_IN, *_SECRET_OUT, "-out", str(store))
+        store.write_text(store.read_text() + certificate.read_text())
         return Identity(certificate, der, key, key_der, bundle, store)
+
+
+def _make_key(path: Path) -> None:
+    # `openssl req` would encrypt it with triple DES, which Java does not read: Kafka would not start.
+    how = ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-aes-256-cbc", "-pass", f"pass:{KEY_PASSWORD}")
+    _openssl("genpkey", *how, "-out", str(path))
 
 
 def _openssl(*words: str) -> None:

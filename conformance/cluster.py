@@ -7,12 +7,14 @@ clients to sign in, another one for them. Each broker stands in a rack of its ow
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
 from bench.peers import Peer, PeerFailed
@@ -27,6 +29,7 @@ ALL_READY_SECONDS_MAX = 240.0  # three virtual machines on a machine that may be
 _HOST = "127.0.0.1"
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 _FORMAT_SECONDS_MAX = 60
+_FATAL = re.compile(r"\b(ERROR|FATAL)\b.*\bfatal\b", re.IGNORECASE)
 _HEAP = ("-Xmx400M", "-Xms128M", "-XX:+UseSerialGC")
 _REPLICATION = {
     "default.replication.factor": "3",
@@ -158,6 +161,20 @@ class KafkaCluster(Cluster):
         path = self.directory / "commands"
         path.write_text("".join(f"{json.dumps(command)}\n" for command in commands))
         return [sys.executable, "-m", "conformance.supervisor", str(path)]
+
+    def log_end(self) -> str:
+        """Why the first node ended: the nodes that end after it say much, and none of it is the reason."""
+        log = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+        return fatal_error(log) or super().log_end()
+
+
+def fatal_error(log: str) -> str:
+    """The first error in Kafka's log that ends a node, and its causes, without the stacks; empty if there is none."""
+    lines = dropwhile(lambda line: not _FATAL.search(line), log.splitlines())
+    error = list(islice(lines, 1))
+    # What follows, up to the next line that begins with a time, belongs to it.
+    causes = takewhile(lambda line: not line.startswith("["), lines)
+    return "\n".join([*error, *(line for line in causes if not line.startswith("\t"))])
 
 
 class BarnabasCluster(Cluster):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from conformance import verdicts
 from conformance.outcome import Verdict
+from conformance.suites.clients import CLIENTS, FEATURES
 from conformance.verdicts import Row
 
 PAGE = Path(__file__).parents[1] / "docs" / "CONFORMANCE.md"
@@ -38,7 +39,11 @@ _TITLES = {
     ),
     "clients": (
         "Client stacks",
-        "A small program per client and feature: round trips, every codec, groups, idempotence, transactions, topics.",
+        (
+            "A small program per client (`conformance/clients`), a cell per feature; a pass is one on both brokers. "
+            "`codecs` are all four, `group` is the classic protocol and `next-group` that of KIP-848 (both go on where "
+            "they stood), `transactions` are one that is aborted and one that is committed."
+        ),
     ),
 }
 _HEAD = """\
@@ -46,7 +51,8 @@ _HEAD = """\
 
 Other people's tests, run against Barnabas and, first, against Apache Kafka 4.3.1 in the same harness: a test that
 Kafka fails is marked as such, every other one is ours to pass. Written by `python -m conformance docs` from
-`conformance/verdicts/`; a pass that is lost fails `python -m conformance check`.
+`conformance/verdicts/`; a pass that fails, or that a whole run of its suite does not have, fails
+`python -m conformance check`. `make test` checks a slice of the lists (`tests/conformance/test_slice.py`).
 
 ```sh
 make conformance                                               # everything, on Barnabas
@@ -96,11 +102,35 @@ def _section(suite: str, rows: list[Row]) -> Iterator[str]:
     if unknown:
         yield "Not yet run on Apache Kafka in this harness:\n"
         yield from _table(unknown)
+    if suite == "clients":
+        yield from _matrix(rows)
+        return
     passed = [f"`{row.test}`" for row in rows if row.kafka is Verdict.PASS and row.barnabas is Verdict.PASS]
     if passed:
         yield f"<details><summary>Passed by both: {len(passed)}</summary>\n"
         yield ", ".join(passed)
         yield "\n</details>\n"
+
+
+def _matrix(rows: Iterable[Row]) -> Iterator[str]:
+    """What passes on both brokers, by client and feature; what a client lacks, with the reason."""
+    known = {row.test: row for row in rows}
+    yield "| client | " + " | ".join(FEATURES) + " |"
+    yield "|---|" + ":-:|" * len(FEATURES)
+    for name in CLIENTS:
+        cells = [known.get(f"{name}: {feature}") for feature in FEATURES]
+        yield f"| {name} | " + " | ".join("–" if row is None else _shown(row) for row in cells) + " |"
+    yield ""
+    for name, client in CLIENTS.items():
+        for feature, reason in client.lacks.items():
+            yield f"- {name} without `{feature}`: {reason}."
+    yield ""
+
+
+def _shown(row: Row) -> str:
+    if row.kafka == row.barnabas:
+        return str(row.kafka)
+    return f"Kafka {row.kafka or '–'}, Barnabas {row.barnabas or '–'}"
 
 
 def _table(rows: Iterable[Row]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from tools.kafka_jars import java_command
 TOOL_SECONDS_MAX = 60
 _OUTPUT_CHARACTERS_SHOWN_MAX = 300
 # Nothing in these programs runs for long: a compiler that optimises would cost more than it saves.
-_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M")
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M")
 
 
 _ERROR = re.compile(r"(Exception|Error)\b.*: ")
@@ -38,7 +38,7 @@ class KafkaTool:
         """Runs a main with its words (split at spaces); every regular expression must be found in what it says."""
         name = main.rsplit(".", 1)[-1]
         full = main if main.startswith("kafka.") else f"org.apache.kafka.tools.{main}"
-        command = java_command(full, *words.split(), options=_QUICK_START)
+        command = java_command(full, *words.split(), options=QUICK_START)
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX)
         except subprocess.TimeoutExpired as error:

@@ -23,6 +23,7 @@ class Verdict(StrEnum):
     FAIL = "fail"
     SKIP = "skip"
     TIMEOUT = "timeout"
+    GONE = "gone"  # a whole run of its suite did not have it
     UNKNOWN = ""
 
 

@@ -1,8 +1,9 @@
 """The lists of what passes: one CSV file per suite in the repository, a row per test, a column per broker.
 
 The rule is that a pass stays a pass: `losses` names every test that passed according to the list and did not in a run,
-and `merged` refuses to write one down unless it is told to. Reasons are written by hand where someone looked, and kept;
-a failure nobody has looked at yet carries its own first line. Called by the command line and the page of the results.
+`gone` those that a whole run did not have, and `merged` refuses to write one down unless it is told to. Reasons are
+written by hand where someone looked, and kept; a failure nobody has looked at yet carries its own first line. Called by
+the command line and the page of the results.
 """
 
 from __future__ import annotations
@@ -69,6 +70,16 @@ def losses(rows: Mapping[str, Row], peer: str, outcomes: Iterable[Outcome]) -> l
         outcome
         for outcome in outcomes
         if outcome.verdict is not Verdict.PASS and outcome.test in rows and rows[outcome.test].of(peer) is Verdict.PASS
+    ]
+
+
+def gone(rows: Mapping[str, Row], peer: str, outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """What passed according to the list and is not among the outcomes of a run of everything: kept, it is a loss."""
+    ran = {outcome.test for outcome in outcomes}
+    return [
+        Outcome(row.test, Verdict.GONE, "a run of the whole suite did not have it")
+        for row in rows.values()
+        if row.test not in ran and row.of(peer) is Verdict.PASS
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.clients import coordination, idle, java, librdkafka, neighbours, raw
-from bench.clients.outcome import ClientFailed, Outcome
+from bench.clients.outcome import ClientFailed, HarnessFailed, Outcome
 from bench.peers import Peer
 from bench.workloads import Pace, Workload
 
@@ -30,4 +30,4 @@ CLIENTS: dict[str, Callable[[Peer, Workload, Pace], Outcome]] = {
     "transact": coordination.transact,
 }
 
-__all__ = ["CLIENTS", "ClientFailed", "Outcome"]
+__all__ = ["CLIENTS", "ClientFailed", "HarnessFailed", "Outcome"]

@@ -11,10 +11,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from bench.clients.outcome import ClientFailed, Outcome, children_seconds
-from bench.clients.raw import command, fill, run_generator
+from bench.clients.raw import command, fill, fill_cold, run_generator
 from bench.clients.topics import topic_of
 from bench.machine import evict
 from bench.peers import Peer
@@ -28,8 +27,6 @@ _EVICT_SECONDS = 0.25
 # Neighbours outlive the producer, so that it is never alone: they are stopped.
 _MORE_SECONDS = 60.0
 _END_SECONDS_MAX = 10.0
-# A tail at 100 requests a second needs more of them than a pace gives.
-_SECONDS_MIN = 4.0
 
 
 def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
@@ -43,28 +40,27 @@ def produce(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
             stack.enter_context(_neighbour(peer, "tail", topic, tails))
         elif kind:
             other = stack.enter_context(topic_of(peer, workload))
-            stack.enter_context(_beside(kind, peer, other, workload))
-        longer = replace(pace, seconds=max(pace.seconds, _SECONDS_MIN))
+            stack.enter_context(_beside(kind, peer, other, workload, pace))
+        longer = replace(pace, seconds=max(pace.seconds, workload.seconds_min))
         outcome = run_generator("produce", peer, topic, parameters, longer)
     # Neighbours are clients too: what they used is not the machine's noise.
     return replace(outcome, client_cpu_seconds=children_seconds() - used_before)
 
 
 @contextmanager
-def _beside(kind: str, peer: Peer, other: str, workload: Workload) -> Iterator[None]:
+def _beside(kind: str, peer: Peer, other: str, workload: Workload, pace: Pace) -> Iterator[None]:
     if kind == "bulk":
         bulk = {"batch-bytes": _BULK_BATCH_BYTES, "record-bytes": 1000, "depth": 5, "rate": workload.parameters["bulk"]}
         with _neighbour(peer, "produce", other, bulk):
             yield
         return
-    fill(peer, other, _OTHER_BYTES)
     if kind == "stalled":
+        fill(peer, other, _OTHER_BYTES)
         with _neighbour(peer, "stall", other, {"depth": _STALLED_REQUESTS}):
             yield
         return
-    directories = peer.topic_directories(other)
-    evict(directories)
-    with _kept_cold(directories), _neighbour(peer, "fetch", other, {"connections": 1}):
+    fill_cold(peer, other, pace)
+    with _kept_cold(peer, other), _neighbour(peer, "fetch", other, {"connections": 1}):
         yield
 
 
@@ -83,8 +79,12 @@ def _neighbour(peer: Peer, mode: str, topic: str, parameters: dict[str, Paramete
 
 
 @contextmanager
-def _kept_cold(directories: list[Path]) -> Iterator[None]:
+def _kept_cold(peer: Peer, topic: str) -> Iterator[None]:
     """What the reader has read goes out of the page cache again, so that its next pass is as cold as its first."""
+    if peer.memory_group is not None:
+        yield  # the next gigabytes push it out
+        return
+    directories = peer.topic_directories(topic)
     is_over = threading.Event()
 
     def work() -> None:

@@ -21,6 +21,10 @@ class ClientFailed(Exception):
     """The client could not do its work, or the broker answered with errors: the row has no figure."""
 
 
+class HarnessFailed(ClientFailed):
+    """The harness could not do what the row says, whoever the broker is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The figures of one run, and what it cost the broker and the client."""

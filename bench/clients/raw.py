@@ -19,9 +19,9 @@ from tools.cache import cache_directory, locked
 
 from barnabas.wire.compression import Codec
 from barnabas.wire.records import encode_batch
-from bench.clients.outcome import ClientFailed, Outcome, run_program
+from bench.clients.outcome import ClientFailed, HarnessFailed, Outcome, run_program
 from bench.clients.topics import topic_of
-from bench.machine import evict
+from bench.machine import evict, settle
 from bench.peers import Peer
 from bench.workload import Pace, Parameter, Workload
 
@@ -31,6 +31,8 @@ _FILL_BYTES = 600_000_000
 _FIGURES = ("requests_per_second", "records_per_second", "megabytes_per_second", "seconds", "bytes", "requests")
 # A broker that falls behind a rate is not sent all that was due, so the latencies of what it was sent say too little.
 _RATE_KEPT_MIN = 0.9
+# What is called cold comes from the disk, at least most of it.
+_COLD_SHARE_MIN = 0.5
 _MICROSECONDS = ("mean", "p50", "p99", "p99.9", "max")
 
 
@@ -42,7 +44,7 @@ def loadgen() -> Path:
         if not target.exists():
             compiler = shutil.which("cc")
             if compiler is None:
-                raise ClientFailed("`cc` is not installed: the raw load generator needs a C compiler")
+                raise HarnessFailed("`cc` is not installed: the raw load generator needs a C compiler")
             partial = target.with_suffix(".partial")
             flags = ("-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror")
             subprocess.run([compiler, *flags, "-o", str(partial), str(SOURCE)], check=True)
@@ -81,7 +83,8 @@ def _compressed_batch(directory: Path, codec: str, parameters: Mapping[str, Para
 
 def end_to_end(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
     with topic_of(peer, workload) as topic:
-        return run_generator("e2e", peer, topic, workload.parameters, pace)
+        longer = replace(pace, seconds=max(pace.seconds, workload.seconds_min))
+        return run_generator("e2e", peer, topic, workload.parameters, longer)
 
 
 def fill(peer: Peer, topic: str, size_bytes: int) -> None:
@@ -97,13 +100,27 @@ def fetch(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
         return run_generator("fetch", peer, topic, workload.parameters, pace)
 
 
+def fill_cold(peer: Peer, topic: str, pace: Pace) -> None:
+    """Writes more than the broker's memory group holds; without a group, the page cache is made to forget it."""
+    fill(peer, topic, pace.cold_bytes)
+    forget = settle if peer.memory_group is not None else evict
+    forget(peer.topic_directories(topic))
+
+
 def catch_up(peer: Peer, workload: Workload, pace: Pace) -> Outcome:
-    """One pass over a log of which the kernel holds nothing any more."""
+    """One pass over a log that is not in the memory that the broker has."""
     with topic_of(peer, workload) as topic:
-        fill(peer, topic, pace.cold_bytes)
-        evict(peer.topic_directories(topic))
+        fill_cold(peer, topic, pace)
         parameters = {**workload.parameters, "passes": 1}
-        return run_generator("fetch", peer, topic, parameters, replace(pace, warmup_seconds=0.0))
+        outcome = run_generator("fetch", peer, topic, parameters, replace(pace, warmup_seconds=0.0))
+    _check_cold(outcome)
+    return outcome
+
+
+def _check_cold(outcome: Outcome) -> None:
+    read, on_disk = outcome.figures["bytes"], outcome.cost.disk_read_bytes
+    if on_disk < read * _COLD_SHARE_MIN:
+        raise HarnessFailed(f"only {on_disk / 1e6:.0f} of {read / 1e6:.0f} MB came from the disk")
 
 
 def run_generator(mode: str, peer: Peer, topic: str, parameters: Mapping[str, Parameter], pace: Pace) -> Outcome:
@@ -124,4 +141,5 @@ def run_generator(mode: str, peer: Peer, topic: str, parameters: Mapping[str, Pa
 def _check_rate(result: Mapping[str, Any], rate: float) -> None:
     kept = result["requests"] / result["seconds"] if result["seconds"] else 0.0
     if not result["requests"] or kept < rate * _RATE_KEPT_MIN:
-        raise ClientFailed(f"the broker kept up with {kept:.0f} of {rate:.0f} requests/s")
+        taken = result["sent_per_second"] if rate else 0.0
+        raise ClientFailed(f"the broker took {taken:.0f} of {rate:.0f} requests/s")

@@ -6,7 +6,7 @@ The reader is librdkafka's consumer, with its checksums on. Nothing acknowledged
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -36,11 +36,17 @@ def read_partition(consumer: Consumer, topic: str, partition: int) -> list[tuple
     return found
 
 
-def compare(name: str, acknowledged: Mapping[int, bytes], found: list[tuple[int, bytes]]) -> None:
-    """One partition: what was acknowledged by offset, and what is there, which must be the same and in order."""
+def compare(
+    name: str, acknowledged: Mapping[int, bytes], found: list[tuple[int, bytes]], placeless: Collection[bytes] = ()
+) -> None:
+    """One partition: what was acknowledged, by offset or without one, and what is there: the same and in order."""
     values = [value for _, value in found]
     if values != sorted(set(values)):
         raise ProofFailed(f"{name} has repetitions or disorder")
+    missing = sorted(set(placeless) - set(values))
+    if missing:
+        raise ProofFailed(f"{name}: acknowledged and not found: {missing[:3]}")
+    found = [(offset, value) for offset, value in found if value not in placeless]
     if dict(found) != dict(acknowledged):
         lost = sorted(set(acknowledged.items()) - set(found))
         more = sorted(set(found) - set(acknowledged.items()))
@@ -56,6 +62,8 @@ def judge(load: ClientLoad, bootstrap_servers: str) -> None:
             acknowledged = {
                 offset: b"%012d" % number for (place, offset), number in load.acknowledged.items() if place == partition
             }
-            compare(f"{load.topic}-{partition}", acknowledged, read_partition(consumer, load.topic, partition))
+            placeless = {b"%012d" % number for place, number in load.placeless if place == partition}
+            found = read_partition(consumer, load.topic, partition)
+            compare(f"{load.topic}-{partition}", acknowledged, found, placeless)
     finally:
         consumer.close()

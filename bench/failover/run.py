@@ -114,7 +114,7 @@ def failover(
             load.stop()
         for load in loads:
             judge(load, servers)
-        counted = sum(len(load.acknowledged) for load in loads)
+        counted = sum(load.acknowledged_count for load in loads)
         say(f"{counted} records acknowledged: none is lost, doubled or out of order")
     return waits
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from bench.measure import process_tree
+from bench.memory_group import MemoryGroup
 from bench.probe import NotAnswering, free_port, wait_until_answering
 
 _ROOT = Path(__file__).parents[2]
@@ -47,6 +48,8 @@ class Peer(ABC):
         self.directory = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-"))
         self.data_dir = self.directory / "data"
         self.ready_seconds = 0.0
+        # Set before the start: what a process held before it came into a group is not counted there.
+        self.memory_group: MemoryGroup | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -76,7 +79,7 @@ class Peer(ABC):
         """Starts the broker and returns when it answers; `ready_seconds` is how long that took from the command on."""
         assert self._process is None, "a peer is started once at a time"
         self.prepare()
-        command = self.command()
+        command = self.memory_group.joining(self.command()) if self.memory_group else self.command()
         with self.log_path.open("ab") as log:
             started = time.monotonic()
             try:

@@ -1,6 +1,7 @@
 """One side of the comparison, in a process of its own: every measurement with one connector; results as JSON lines.
 
-Only the name of the format differs between the sides. Run by ``bench/spark/__main__.py``.
+Only the name of the format differs between the sides, and who makes the session: each has what its page says. Run by
+``bench/spark/__main__.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from bench.spark.processes import memory, processor_seconds
 
+MASTER = "local[2]"
 SIZES = {"100 B": 100, "1 KB": 1024}
 LATENCY_BATCHES = 60
 WARM_BATCHES = 20  # that come before those that count: Java compiles what runs often
@@ -40,13 +42,30 @@ def measure(name: str, rows: int, work: Callable[[], None], rounds: int) -> None
     tell(f"{name}: processor time", min(spent) / rows * 1e6, "us/row")
 
 
+def our_session() -> Any:
+    """As our page says; without the archive of classes, which the other side does not have."""
+    import barnabas.spark
+
+    return barnabas.spark.session("bench", master=MASTER, fast_start=False)
+
+
+def plain_session() -> Any:
+    """As the page of Spark's connector says, with the settings of Spark that our session has; none of our processes."""
+    from pyspark.sql import SparkSession
+
+    from barnabas.spark.sessions import RUNTIME, STATIC
+
+    builder: Any = SparkSession.builder.appName("bench").master(MASTER)
+    settings = RUNTIME | STATIC | {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
+    del settings["spark.python.daemon.module"]
+    for name, value in (settings | {"spark.jars": os.environ["BENCH_SPARK_JARS"]}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
 class Side:
     def __init__(self, format_name: str, servers: str, directory: Path, rows: dict[str, int], rounds: int) -> None:
-        import barnabas.spark
-
-        jars = os.environ.get("BENCH_SPARK_JARS", "")
-        config = {"spark.driver.memory": "1g"} | ({"spark.jars": jars} if jars else {})
-        self.spark = barnabas.spark.session("bench", master="local[2]", config=config, fast_start=False)
+        self.spark = plain_session() if format_name == "kafka" else our_session()
         if format_name == "nothing":
             from bench.spark.nothing import Nothing
 

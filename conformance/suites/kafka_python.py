@@ -45,15 +45,19 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 
 
 def legs() -> list[Leg]:
-    workspace = _workspace()
+    workspace = unpacked()
     listed = run_quietly([sys.executable, *_PYTEST, "--collect-only", "-q", "test/integration"], cwd=workspace)
     tests = _COLLECTED.findall(listed)
     own = [test for test in tests if test.startswith(_WITH_OWN_BROKERS)]
-    found = Leg(_SETTINGS, [test for test in tests if test not in own], partial(_run, brings_brokers=False))
-    return [found, Leg({}, own, partial(_run, brings_brokers=True))]
+    return [leg([test for test in tests if test not in own]), Leg({}, own, partial(_run, brings_brokers=True))]
 
 
-def _workspace() -> Path:
+def leg(tests: Sequence[str]) -> Leg:
+    """Tests that share a broker, by name; one that the distribution does not have fails."""
+    return Leg(_SETTINGS, tests, partial(_run, brings_brokers=False))
+
+
+def unpacked() -> Path:
     """The tests without the client that they came with, and with the module that is missing."""
     version = importlib.metadata.version("kafka-python")
     source = pypi_source("kafka-python", version)
@@ -66,7 +70,7 @@ def _workspace() -> Path:
 
 
 def _run(peer: Peer, tests: Sequence[str], *, brings_brokers: bool) -> Iterator[Outcome]:
-    workspace = _workspace()
+    workspace = unpacked()
     environment = {
         **os.environ,
         "KAFKA_VERSION": KAFKA_VERSION,

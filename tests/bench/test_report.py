@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench.measure import anonymous_bytes, process_tree, summarise
-from bench.report import lines_of, ratio, table, verdict
+from bench.report import is_error, lines_of, notes_of, ratio, table, verdict
 from bench.results import load, next_pair, save
 from bench.run import Row
 from bench.workloads import WORKLOADS, Workload
@@ -42,7 +43,34 @@ def test_a_failed_row_says_why_and_the_others_stay() -> None:
     ]
     text = table(rows, ["kafka", "barnabas"])
     assert "1.50 ahead" in text
-    assert "waiting, barnabas: it did not start" in text
+    assert "waiting, barnabas (1 of 1 runs): it did not start" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param(Row(LATENCY, "kafka", 1, None, "it took 200 of 1000 requests/s"), False, id="Kafka is too slow"),
+        pytest.param(Row(LATENCY, "kafka", 1, None, "no java", has_run=False), True, id="Kafka was never asked"),
+        pytest.param(Row(LATENCY, "barnabas", 1, None, "it took 200 of 1000 requests/s"), True, id="we are too slow"),
+        pytest.param(Row(LATENCY, "barnabas-2", 1, None, "it died"), True, id="two of us die"),
+        pytest.param(Row(LATENCY, "barnabas", 1, 80.0), False, id="a figure"),
+    ],
+)
+def test_only_our_failures_and_the_harness_s_fail_a_run(row: Row, expected: bool) -> None:
+    assert is_error(row) is expected
+
+
+def test_a_row_that_wanted_a_memory_group_and_had_none_says_so() -> None:
+    cold = replace(THROUGHPUT, name="cold", memory_bytes=2 << 30)
+    rows = [
+        Row(cold, "kafka", 1, 100.0, figures={"memory_group_megabytes": 2147.5}),
+        Row(cold, "barnabas", 1, 100.0, figures={"memory_group_megabytes": 0.0}),
+        Row(cold, "barnabas", 2, 100.0, figures={"memory_group_megabytes": 0.0}),
+        Row(THROUGHPUT, "barnabas", 1, 100.0),
+    ]
+    (note,) = notes_of(rows)
+    assert note.startswith("cold, barnabas (2 of 2 runs): not in a memory group")
+    assert note in table(rows, ["kafka", "barnabas"])
 
 
 def test_results_accumulate_in_their_file(tmp_path: Path) -> None:

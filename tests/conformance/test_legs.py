@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conformance.__main__ import _is_meant
-from conformance.cluster import BarnabasCluster, KafkaCluster
+from conformance.certificates import KEY_PASSWORD, Authority
+from conformance.cluster import BarnabasCluster, KafkaCluster, fatal_error
 from conformance.librdkafka_runner import Runner
 from conformance.outcome import Verdict
 from conformance.security import plain
@@ -72,3 +74,26 @@ def test_when_one_node_ends_all_do(tmp_path: Path) -> None:
     done = subprocess.run(supervisor, cwd=root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "node 2 has ended" in done.stdout
+
+
+def test_a_cluster_that_ended_says_what_ended_its_first_node_and_not_what_the_others_said_after_it() -> None:
+    log = (
+        "[09:29:21] ERROR [ControllerApis nodeId=2] Unexpected error handling request\n"
+        "[09:29:22] ERROR [BrokerServer id=2] Fatal error during broker startup. Prepare to shutdown\n"
+        "InvalidConfigurationException: Failed to load PEM SSL keystore\n"
+        "\tat DefaultSslEngineFactory.java\n"
+        "Caused by: PBES2 SecretKeyFactory not available\n"
+        "[09:29:28] ERROR [RaftManager id=1] Graceful shutdown of RaftClient failed\n"
+    )
+    assert fatal_error(log).splitlines()[1:] == [
+        "InvalidConfigurationException: Failed to load PEM SSL keystore",
+        "Caused by: PBES2 SecretKeyFactory not available",
+    ]
+    assert fatal_error("[09:29:20] INFO all is well\n") == ""
+
+
+def test_the_key_of_a_broker_is_encrypted_in_the_way_that_java_reads(tmp_path: Path) -> None:
+    store = Authority(tmp_path, "authority").issue("broker").store
+    shown = subprocess.run(["openssl", "asn1parse", "-in", store], capture_output=True, text=True, check=True)
+    assert "pbeWithSHA1And3-KeyTripleDES-CBC" in shown.stdout
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(store, password=KEY_PASSWORD)

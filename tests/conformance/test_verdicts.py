@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conformance.outcome import Outcome, Verdict
+from conformance.suites.clients import CLIENTS, FEATURES
 from conformance.verdicts import PassLost, Row, losses, merged
 
 from conformance import docs, verdicts
@@ -70,6 +71,14 @@ def test_what_does_not_pass_says_why(path: Path) -> None:
     for row in verdicts.read(path.stem).values():
         if row.kafka != Verdict.PASS or row.barnabas not in (Verdict.PASS, Verdict.UNKNOWN):
             assert row.reason, f"{path.stem}: {row.test} has no reason"
+
+
+def test_the_list_of_the_clients_has_a_row_for_each_cell_and_a_reason_for_each_that_is_missing() -> None:
+    cells = {f"{name}: {feature}" for name, client in CLIENTS.items() for feature in client.features}
+    assert verdicts.read("clients").keys() == cells
+    for client in CLIENTS.values():
+        assert client.lacks.keys() <= set(FEATURES)
+        assert all(client.lacks.values())
 
 
 def test_the_page_says_what_the_lists_say() -> None:

@@ -1,5 +1,5 @@
 """What a sending program says, one line each: ``A partition offset number sent_ns acknowledged_ns``, ``F reason``,
-and at the end ``E numbers_sent``.
+and at the end ``E numbers_sent``. The offset is -1 where the client does not know it.
 
 Times are those of the machine's monotonic clock, which all of its processes share. Whoever started the program closes
 its standard input to let it end.
@@ -41,8 +41,8 @@ class Voice:
         sys.stdin.read()
         self._is_over.set()
 
-    def acknowledged(self, partition: int, offset: int, number: int, sent_ns: int) -> None:
-        sys.stdout.write(f"A {partition} {offset} {number} {sent_ns} {time.monotonic_ns()}\n")
+    def acknowledged(self, partition: int, offset: int | None, number: int, sent_ns: int) -> None:
+        sys.stdout.write(f"A {partition} {-1 if offset is None else offset} {number} {sent_ns} {time.monotonic_ns()}\n")
         sys.stdout.flush()
 
     def failed(self, reason: object) -> None:

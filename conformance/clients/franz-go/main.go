@@ -61,14 +61,14 @@ func consume(ctx context.Context, count int, options ...kgo.Opt) string {
 		must(fetches.Err())
 		fetches.EachRecord(func(record *kgo.Record) { found.Write(record.Value) })
 	}
-	if feature == "group" {
+	if strings.HasSuffix(feature, "group") {
 		must(consumer.CommitUncommittedOffsets(ctx))
 	}
 	return found.String()
 }
 
-func group(ctx context.Context) {
-	options := []kgo.Opt{kgo.ConsumerGroup(topic), kgo.DisableAutoCommit()}
+func group(ctx context.Context, more ...kgo.Opt) {
+	options := append(more, kgo.ConsumerGroup(topic), kgo.DisableAutoCommit())
 	produce(ctx)
 	expect("abc", consume(ctx, 3, options...))
 	// Not the same again: those would also come to a group that forgot where it stood.
@@ -113,6 +113,9 @@ func main() {
 		expect("abc", consume(ctx, 3))
 	case "group":
 		group(ctx)
+	case "next-group":
+		// With its default, which no broker has, it would fall back to the classic protocol.
+		group(ctx, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
 	case "transactions":
 		transactions(ctx)
 	case "topics":
