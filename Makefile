@@ -29,8 +29,11 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff check --fix .
 
 TEST_WORKERS ?= 2
+# A test that hangs fails and is named, with what every thread was at. Where no signal reaches it (inside of uvloop or of
+# librdkafka), its worker is ended after a while longer.
+TEST_LIMITS  := --timeout 240 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
 test: check ## everything that runs in minutes
-	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist loadfile -m 'not slow' --ignore=tests/tidy
+	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_LIMITS) -m 'not slow' --ignore=tests/tidy
 
 test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit flip, commands over whole clusters
 	$(BIN)/pytest -q -m slow
@@ -46,8 +49,11 @@ kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost 
 	BARNABAS_KILLS=100 $(BIN)/pytest -q -s tests/integration/test_kill.py
 
 CLUSTER_KILLS ?= 100
-cluster-kill: $(STAMP) ## kill brokers, controllers and coordinators of clusters, cut their network, and look for what was lost (an hour)
-	BARNABAS_CLUSTER_KILLS=20 BARNABAS_CLIENT_KILLS=$(CLUSTER_KILLS) BARNABAS_ROLE_KILLS=20 BARNABAS_CLUSTER_CUTS=10 $(BIN)/pytest -q -s -m 'slow or java or not java' \
+ROLE_KILLS    ?= 20
+KILL_CLIENTS  ?= librdkafka,java,barnabas,aiokafka
+cluster-kill: $(STAMP) ## kill brokers, controllers and coordinators of clusters, restart and freeze them, cut their network, and look for what was lost (hours; KILL_CLIENTS=a,b)
+	BARNABAS_KILL_CLIENTS=$(KILL_CLIENTS) BARNABAS_CLUSTER_KILLS=20 BARNABAS_CLIENT_KILLS=$(CLUSTER_KILLS) BARNABAS_ROLE_KILLS=$(ROLE_KILLS) \
+		BARNABAS_CLUSTER_RESTARTS=$(ROLE_KILLS) BARNABAS_CLUSTER_FREEZES=$(ROLE_KILLS) BARNABAS_CLUSTER_CUTS=$(ROLE_KILLS) $(BIN)/pytest -q -s -m 'slow or java or not java' \
 		tests/integration/test_cluster_kill.py tests/integration/test_cluster_clients.py tests/integration/test_cluster_roles.py tests/integration/test_cluster_cut.py
 
 cluster-copy: $(STAMP) ## copy 100,000 records exactly once while brokers and copiers are killed 60 times, for both group protocols (minutes)
@@ -77,6 +83,7 @@ sim: $(STAMP) ## everything that runs in virtual time, under many seeds (minutes
 
 conformance: $(STAMP) ## other people's tests, clients and tools (fetches from Maven, npm, Go and Debian; about an hour)
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
+	$(BIN)/pytest -q -m java tests/unit
 	$(BIN)/python -m conformance run --peer barnabas
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients

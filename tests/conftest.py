@@ -1,17 +1,38 @@
-"""What every test leaves as it found it: where log lines go, and from which level on. Properties have no deadline."""
+"""What every test leaves as it found it: where log lines go, and from which level on. Properties have no deadline.
+
+What tests of several folders share stands in ``shared``, which is not installed anywhere, as the tools at the top of
+the repository are not. Tests marked ``java`` are skipped unless they are asked for with ``-m``.
+"""
 
 from __future__ import annotations
 
 import logging
+import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from barnabas.observe.log import ROOT
 
+sys.path[:0] = [str(Path(__file__).with_name("shared")), str(Path(__file__).parents[1])]
+
 hypothesis.settings.register_profile("barnabas", deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("barnabas")
+
+# Programs which a shell starts in the background ignore Ctrl-C, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "java" in (config.option.markexpr or ""):
+        return
+    skip = pytest.mark.skip(reason="needs Java and Maven: ask for it with `-m java`")
+    for item in items:
+        if item.get_closest_marker("java") is not None:
+            item.add_marker(skip)
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,11 @@
 """What the compatibility tests share: a broker to talk to, and topics on it.
 
 The broker is Barnabas in this process, or whatever `BARNABAS_TEST_BOOTSTRAP` names: run against Apache Kafka, the
-same tests judge the tests. Tests marked `java` are skipped unless they are asked for with `-m`.
+same tests judge the tests.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,32 +13,19 @@ from pathlib import Path
 
 import pytest
 
-# The adapters beside this file, and the tools at the top of the repository, are not installed anywhere.
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+# The adapters beside this file are not installed anywhere.
+sys.path[:0] = [str(Path(__file__).parent)]
 
 ADMIN_SECONDS_MAX = 20.0
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "java" in (config.option.markexpr or ""):
-        return
-    skip = pytest.mark.skip(reason="needs Java and Maven: ask for it with `-m java`")
-    for item in items:
-        if item.get_closest_marker("java") is not None:
-            item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")
 def broker_address() -> Iterator[str]:
     """The bootstrap address of the broker under test."""
-    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
-    if named:
-        yield named
-        return
-    from barnabas.testing import Broker
+    from bootstrapping import bootstrap
 
-    with Broker() as broker:
-        yield broker.bootstrap_servers
+    with bootstrap() as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")

@@ -158,6 +158,8 @@ class Java(ConsumerMember):
             if row["event"] == "record":
                 self.seen.append((row["topic"], row["partition"], row["offset"]))
                 continue
+            if row["event"] == "committed":
+                continue
             partitions = frozenset((topic, partition) for topic, partition in row["partitions"])
             (self._gain if row["event"] == "assigned" else self._lose)(partitions)
         code = process.wait(DEADLINE_SECONDS)

@@ -39,6 +39,7 @@ class Copier:
         self._log = log
         self._copied_before = 0
         self._copied = 0
+        self._lock = threading.Lock()  # nobody is started by one thread after the other has looked for whom to kill
         self._is_stopping = False
         self.starts = 0
         self.is_done = False
@@ -53,12 +54,7 @@ class Copier:
         return self._copied_before + self._copied
 
     def _run(self) -> None:
-        while not self._is_stopping and self.starts < STARTS_MAX:
-            self.starts += 1
-            self._copied_before, self._copied = self.copied, 0
-            with self._log.open("a") as log:
-                process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
-            self._process = process
+        while (process := self._started()) is not None:
             assert process.stdout is not None
             with process.stdout:
                 for line in process.stdout:
@@ -68,8 +64,19 @@ class Copier:
                 return
         self.failure = f"a copier ended {self.starts} times:\n{self._log.read_text()[-2000:]}"
 
+    def _started(self) -> subprocess.Popen[str] | None:
+        with self._lock:
+            if self._is_stopping or self.starts == STARTS_MAX:
+                return None
+            self.starts += 1
+            self._copied_before, self._copied = self.copied, 0
+            with self._log.open("a") as log:
+                self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
+            return self._process
+
     def stop(self) -> None:
-        self._is_stopping = True
+        with self._lock:
+            self._is_stopping = True
         if self._process is not None:
             self._process.kill()
         self._thread.join(STOP_SECONDS_MAX)

@@ -8,65 +8,80 @@ from collections.abc import Sequence
 from typing import Any
 
 from consumer_members import ConsumerMember
-from group_members import POLL_SECONDS, Member
+from group_members import HEARTBEAT_MS, POLL_SECONDS, Member
 
 from barnabas import Consumer, ConsumerSettings, RebalanceListener, TopicPartition
 from barnabas.client.errors import CommitFailed
 
 
 class _Listener(RebalanceListener):
-    def __init__(self, gain: Any, lose: Any) -> None:
-        self._gain, self._lose = gain, lose
+    def __init__(self, member: Any, consumer: Consumer) -> None:
+        self._member, self._consumer = member, consumer
 
     async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        self._gain(frozenset((place.topic, place.partition) for place in partitions))
+        self._member._was_given(partitions)
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        self._lose(frozenset((place.topic, place.partition) for place in partitions))
+        await self._member._commit(self._consumer)
+        self._member._gave_up(partitions)
 
 
-async def _read(settings: ConsumerSettings, topics: Sequence[str], member: Any, is_over: threading.Event) -> None:
+async def _consume(settings: ConsumerSettings, topics: Sequence[str], member: Any, is_over: threading.Event) -> None:
     async with Consumer(settings) as consumer:
-        await consumer.subscribe(topics, listener=_Listener(member._gain, member._lose))
+        await consumer.subscribe(topics, listener=_Listener(member, consumer))
         while not is_over.is_set():
             records = await consumer.poll(100, timeout_ms=int(POLL_SECONDS * 1000))
-            member._note(records)
             if records:
-                try:
-                    await consumer.commit()
-                except CommitFailed as error:
-                    member.failed_commits.append(error)
+                member._saw(records)
+                await member._commit(consumer)
 
 
 class OurMember(Member):
-    """In a classic group."""
+    """In a group of either protocol, with one topic."""
 
     name = "barnabas"
 
     def _run(self) -> None:
         self.failed_commits: list[CommitFailed] = []
+        classic = {
+            "session_timeout_ms": self.session_ms,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "partition_assignment_strategy": (self.assignor,),
+        }
         settings = ConsumerSettings(
             bootstrap_servers=(self.bootstrap,),
             group_id=self.group,
             group_instance_id=self.instance,
-            session_timeout_ms=self.session_ms,
-            heartbeat_interval_ms=self.session_ms // 5,
-            partition_assignment_strategy=(self.assignor,),
+            group_protocol=self.protocol,  # type: ignore[arg-type]
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             metadata_max_age_ms=1000,
+            **(classic if self.protocol == "classic" else {}),  # type: ignore[arg-type]
         )
-        asyncio.run(_read(settings, [self.topic], self, self._is_stopping))
+        asyncio.run(_consume(settings, [self.topic], self, self._is_stopping))
 
-    def _gain(self, partitions: frozenset[tuple[str, int]]) -> None:
-        self.rebalances += 1
-        self.assigned |= frozenset(index for _, index in partitions)
+    @property
+    def is_incremental(self) -> bool:
+        return True  # our listener hears what is new with every assignor
 
-    def _lose(self, partitions: frozenset[tuple[str, int]]) -> None:
-        self.assigned -= frozenset(index for _, index in partitions)
+    def _was_given(self, partitions: Sequence[TopicPartition]) -> None:
+        self._gain([place.partition for place in partitions])
 
-    def _note(self, records: Sequence[Any]) -> None:
-        self.seen += [(record.partition, record.offset, record.value or b"") for record in records]
+    def _gave_up(self, partitions: Sequence[TopicPartition]) -> None:
+        self._lose([place.partition for place in partitions])
+
+    def _saw(self, records: Sequence[Any]) -> None:
+        self._read(records)
+
+    async def _commit(self, consumer: Consumer) -> None:
+        offsets = dict(self._uncommitted)
+        try:
+            if offsets:
+                await consumer.commit({TopicPartition(self.topic, index): offset for index, offset in offsets.items()})
+        except CommitFailed as error:
+            self.failed_commits.append(error)
+            return
+        self._committed(offsets)
 
 
 class OurConsumerMember(ConsumerMember):
@@ -90,7 +105,19 @@ class OurConsumerMember(ConsumerMember):
             enable_auto_commit=False,
             metadata_max_age_ms=500,
         )
-        asyncio.run(_read(settings, self.topics, self, self._is_stopping))
+        asyncio.run(_consume(settings, self.topics, self, self._is_stopping))
 
-    def _note(self, records: Sequence[Any]) -> None:
+    def _was_given(self, partitions: Sequence[TopicPartition]) -> None:
+        self._gain(frozenset((place.topic, place.partition) for place in partitions))
+
+    def _gave_up(self, partitions: Sequence[TopicPartition]) -> None:
+        self._lose(frozenset((place.topic, place.partition) for place in partitions))
+
+    def _saw(self, records: Sequence[Any]) -> None:
         self.seen += [(record.topic, record.partition, record.offset) for record in records]
+
+    async def _commit(self, consumer: Consumer) -> None:
+        try:
+            await consumer.commit()
+        except CommitFailed as error:
+            self.failed_commits.append(error)

@@ -6,7 +6,6 @@ has read before it reads on. `BARNABAS_TEST_BOOTSTRAP` names another broker to b
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections import Counter
@@ -14,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from bootstrapping import bootstrap
 from consumer_members import Confluent, ConsumerMember, Java
-from group_members import AiokafkaMember, ConfluentMember, KafkaPythonMember, Member, until
+from group_members import AiokafkaMember, ConfluentMember, KafkaPythonMember, Member
 from our_members import OurConsumerMember, OurMember
+from waiting import until
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.testing import Broker
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,13 +33,9 @@ SECONDS_MAX = 60.0
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
-    if named:
-        yield named
-        return
     quick = {"group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "100"}
-    with Broker(settings=quick) as broker:
-        yield broker.bootstrap_servers
+    with bootstrap(quick) as servers:
+        yield servers
 
 
 @pytest.fixture
@@ -116,15 +112,15 @@ def test_a_mixed_classic_group_loses_and_doubles_nothing(
     gone: list[Any] = []
     for kind in kinds:  # one after the other, each of which makes the group share anew
         members.append(kind(address, topic, topic, assignor=assignor).start())
-        until(lambda: shared(members), f"{len(members)} members share all partitions", seconds=SECONDS_MAX)
+        until(lambda: shared(members), f"{len(members)} members share all partitions", seconds_max=SECONDS_MAX)
     members[0].stop()
     gone.append(members.pop(0))
-    until(lambda: shared(members), "the others share what ours had", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "the others share what ours had", seconds_max=SECONDS_MAX)
     members.append(OurMember(address, topic, topic, assignor=assignor).start())
-    until(lambda: shared(members), "ours is back", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "ours is back", seconds_max=SECONDS_MAX)
     members[0].stop()
     gone.append(members.pop(0))
-    until(lambda: shared(members), "one of the others has left", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "one of the others has left", seconds_max=SECONDS_MAX)
     count = load.stop()
     everyone = [*gone, *members]
 
@@ -132,7 +128,7 @@ def test_a_mixed_classic_group_loses_and_doubles_nothing(
         check(everyone)
         return len({value for member in everyone for _, _, value in member.seen}) >= count
 
-    until(all_read, f"all {count} records are read", seconds=SECONDS_MAX)
+    until(all_read, f"all {count} records are read", seconds_max=SECONDS_MAX)
     for member in members:
         member.stop()
     read = Counter(int(value) for member in everyone for _, _, value in member.seen)
@@ -156,15 +152,15 @@ def test_a_mixed_group_of_the_consumer_protocol_loses_and_doubles_nothing(
     gone: list[Any] = []
     for kind in (OurConsumerMember, *others):
         members.append(kind(address, topic, topic).start())
-        until(lambda: shared(members), f"{len(members)} members share all partitions", seconds=SECONDS_MAX)
+        until(lambda: shared(members), f"{len(members)} members share all partitions", seconds_max=SECONDS_MAX)
     members[0].stop()
     gone.append(members.pop(0))
-    until(lambda: shared(members), "the others share what ours had", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "the others share what ours had", seconds_max=SECONDS_MAX)
     members.append(OurConsumerMember(address, topic, topic).start())
-    until(lambda: shared(members), "ours is back", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "ours is back", seconds_max=SECONDS_MAX)
     members[0].stop()
     gone.append(members.pop(0))
-    until(lambda: shared(members), "one of the others has left", seconds=SECONDS_MAX)
+    until(lambda: shared(members), "one of the others has left", seconds_max=SECONDS_MAX)
     count = load.stop()
     everyone = [*gone, *members]
 
@@ -172,7 +168,7 @@ def test_a_mixed_group_of_the_consumer_protocol_loses_and_doubles_nothing(
         check(everyone)
         return len({each for member in everyone for each in member.seen}) >= count
 
-    until(all_read, f"all {count} records are read", seconds=SECONDS_MAX)
+    until(all_read, f"all {count} records are read", seconds_max=SECONDS_MAX)
     for member in members:
         member.stop()
     read = Counter(each for member in everyone for each in member.seen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,64 @@ def test_partitions_are_reassigned_and_get_their_preferred_leader_back(cluster: 
         r"Partition: 0\s+Leader: 3\s+Replicas: 3,1\s(.|\n)*Partition: 1\s+Leader: 1\s+Replicas: 1,2,3\s",
     )
     assert re.search(r"Partition: 1\s.*Isr: [123],[123],[123]", described)
+
+
+def configs(cluster: Cluster, *arguments: str) -> str:
+    code, text = run_tool("kafka.admin.ConfigCommand", "--bootstrap-server", cluster.bootstrap_servers, *arguments)
+    assert code == 0, text
+    return text
+
+
+def test_settings_of_topics_of_one_broker_and_of_all_are_changed(cluster: Cluster) -> None:
+    tool(cluster, "TopicCommand", "--create", "--topic", "tuned", "--partitions", "3", "--replication-factor", "3")
+    topic = ("--entity-type", "topics", "--entity-name", "tuned")
+    configs(cluster, "--alter", *topic, "--add-config", "min.insync.replicas=1,retention.ms=98765432")
+    until(lambda: configs(cluster, "--describe", *topic), r"min\.insync\.replicas=1\s(.|\n)*retention\.ms=98765432\s")
+    configs(cluster, "--alter", *topic, "--delete-config", "retention.ms")
+    assert "98765432" not in configs(cluster, "--describe", *topic)
+
+    everybody = ("--entity-type", "brokers", "--entity-default")
+    configs(cluster, "--alter", *everybody, "--add-config", "log.retention.ms=12345678")
+    one = ("--entity-type", "brokers", "--entity-name", "2")
+    configs(cluster, "--alter", *one, "--add-config", "log.retention.ms=23456789")
+    until(lambda: configs(cluster, "--describe", *one), r"log\.retention\.ms=23456789 .*DYNAMIC_BROKER_CONFIG")
+    for other in ("1", "3"):
+        place = ("--entity-type", "brokers", "--entity-name", other, "--all")
+        text = until(lambda place=place: configs(cluster, "--describe", *place), r"log\.retention\.ms=12345678")  # type: ignore[misc]
+        assert "23456789" not in text
+    configs(cluster, "--alter", *one, "--delete-config", "log.retention.ms")
+    configs(cluster, "--alter", *everybody, "--delete-config", "log.retention.ms")
+    assert "12345678" not in configs(cluster, "--describe", *everybody)
+
+
+def test_the_verifiable_producer_and_consumer_outlive_a_broker(cluster: Cluster, tmp_path: Path) -> None:
+    tool(cluster, "TopicCommand", "--create", "--topic", "verified", "--partitions", "3", "--replication-factor", "3")
+    count = 1000
+    settings = tmp_path / "producer.properties"
+    settings.write_text("retries=2147483647\nenable.idempotence=true\n")  # this tool does not try twice by itself
+    words = ("--topic", "verified", "--max-messages", str(count), "--throughput", "100", "--acks", "-1")
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(tool, cluster, "VerifiableProducer", *words, "--command-config", str(settings))
+        until(lambda: offsets(cluster, "verified"), r"verified:\d:[1-9]")
+        cluster.kill(2)
+        try:
+            said = sending.result()
+            assert f'"sent":{count}' in said
+            assert f'"acked":{count}' in said
+            assert "producer_send_error" not in said
+            group = ("--group-id", "verifiers", "--reset-policy", "earliest", "--max-messages", str(count))
+            read = tool(cluster, "VerifiableConsumer", "--topic", "verified", *group)
+            events = [json.loads(line) for line in read.splitlines() if line.startswith("{")]
+            consumed = [event["count"] for event in events if event["name"] == "records_consumed"]
+            assert sum(consumed) == count
+            commits = [event for event in events if event["name"] == "offsets_committed" and event["success"]]
+            assert sum(entry["offset"] for entry in commits[-1]["offsets"]) == count
+        finally:
+            cluster.start(2)
+
+
+def offsets(cluster: Cluster, topic: str) -> str:
+    return tool(cluster, "GetOffsetShell", "--topic", topic)
 
 
 def test_the_cluster_is_named_and_its_nodes_are_listed(cluster: Cluster) -> None:

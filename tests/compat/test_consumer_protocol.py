@@ -1,23 +1,24 @@
-"""The consumer protocol with other people's clients: members come, go, die and return, and every record is read once.
+"""The consumer protocol with other people's clients: patterns, new partitions, migration, and what tools see.
 
+How members come, go, die and return under a load is in `test_group_matrix.py`.
 The broker's heartbeats are quick, so that a rebalance takes a moment and not seconds. Run with
 `BARNABAS_TEST_BOOTSTRAP` the tests judge any broker, at its own pace.
 """
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from bootstrapping import bootstrap
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from consumer_members import KINDS, Confluent, ConsumerMember, Java
-from group_members import until
+from consumer_members import KINDS, Confluent, ConsumerMember
 from kafka_tools import run_tool
+from waiting import until
 
 from barnabas.testing import Broker
 
@@ -31,18 +32,14 @@ Join = Callable[..., ConsumerMember]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
-    if named:
-        yield named
-        return
     settings = {
         "group.consumer.heartbeat.interval.ms": "150",
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.session.timeout.ms": "3000",
         "group.consumer.min.session.timeout.ms": "1000",
     }
-    with Broker(settings=settings) as broker:
-        yield broker.bootstrap_servers
+    with bootstrap(settings) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +106,9 @@ def settled(members: list[ConsumerMember], wanted: frozenset[tuple[str, int]]) -
 
 def until_settled(members: list[ConsumerMember], wanted: frozenset[tuple[str, int]]) -> None:
     until(
-        lambda: settled(members, wanted), f"{len(members)} members share {sorted(wanted)}", seconds=SETTLE_SECONDS_MAX
+        lambda: settled(members, wanted),
+        f"{len(members)} members share {sorted(wanted)}",
+        seconds_max=SETTLE_SECONDS_MAX,
     )
 
 
@@ -117,39 +116,8 @@ def until_read(members: list[ConsumerMember], written: set[tuple[str, int, int]]
     until(
         lambda: written <= {row for member in members for row in member.seen},
         f"all {len(written)} records are read",
-        seconds=SETTLE_SECONDS_MAX,
+        seconds_max=SETTLE_SECONDS_MAX,
     )
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_members_come_and_go_and_every_record_is_read_once(kind, address, new_topic, join):
-    topic = new_topic()
-    written = produce(address, topic, 200)
-    one = join(kind, topic)
-    until_settled([one], all_of(topic))
-    until_read([one], written)
-    two = join(kind, topic)
-    until_settled([one, two], all_of(topic))
-    written |= produce(address, topic, 200)
-    until_read([one, two], written)
-    two.stop()
-    until_settled([one], all_of(topic))
-    written |= produce(address, topic, 200)
-    until_read([one, two], written)
-    seen = one.seen + two.seen
-    assert sorted(seen) == sorted(written), "a record was read twice"
-    assert two.seen
-
-
-@pytest.mark.java
-def test_what_a_killed_member_had_goes_to_the_others(address, new_topic, join):
-    topic = new_topic()
-    one, two = join("confluent", topic), join("java", topic)
-    until_settled([one, two], all_of(topic))
-    assert isinstance(two, Java)
-    two.kill()
-    until_settled([one], all_of(topic))
-    until_read([one, two], produce(address, topic, 100))
 
 
 @pytest.mark.java
@@ -158,19 +126,6 @@ def test_clients_of_both_kinds_share_a_group(address, new_topic, join):
     members = [join("java", topic), join("confluent", topic), join("java", topic)]
     until_settled(members, all_of(topic, 6))
     until_read(members, produce(address, topic, 300, 6))
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_a_static_member_that_restarts_gets_its_partitions_back_and_nobody_else_notices(kind, new_topic, join):
-    topic = new_topic()
-    one, two = join(kind, topic, instance="one"), join(kind, topic, instance="two")
-    until_settled([one, two], all_of(topic))
-    had, assignments = two.assigned, one.assignments
-    two.stop()
-    back = join(kind, topic, instance="two")
-    until_settled([one, back], all_of(topic))
-    assert back.assigned == had
-    assert one.assignments == assignments
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -258,7 +213,7 @@ def test_a_member_that_was_thrown_out_joins_again_and_reads_on(group):
         before = described(admin, group).members[0].member_id
         broker.clock.advance("1m")  # no heartbeat can have come in that minute
         assert described(admin, group).members == []
-        until(lambda: member.assignments == 2, "the member has joined again", seconds=SETTLE_SECONDS_MAX)
+        until(lambda: member.assignments == 2, "the member has joined again", seconds_max=SETTLE_SECONDS_MAX)
         until_settled([member], all_of("t"))
         assert described(admin, group).members[0].member_id == before
         until_read([member], produce(address, "t", 20))

@@ -116,3 +116,23 @@ def test_the_decoders_show_what_is_in_the_logs_of_coordinators(data: Path) -> No
     assert '"offset":7' in offsets
     _, state = dump_log_segments(files(data, "__transaction_state-0/*.log"), "--transaction-log-decoder")
     assert '"transactionalId":"t"' in state
+
+
+def test_the_indexes_of_a_segment_that_is_being_written_are_read_too(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data") as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2, "batch.size": 5000})
+
+        def judged(*flags: str) -> str:
+            code, text = dump_log_segments([log.with_suffix(suffix) for suffix in (".index", ".timeindex")], *flags)
+            assert code == 0, text[-2000:]
+            assert not [complaint for complaint in COMPLAINTS if complaint in text], text[-3000:]
+            return text
+
+        for number in range(100):
+            producer.produce("live", bytes(1000) + b"%d" % number)
+        assert producer.flush(SECONDS_MAX) == 0
+        [log] = (tmp_path / "data").glob("live-0/*.log")
+        assert judged("--index-sanity-check").count("is empty") == 1
+        broker.run(broker.node.services.store.checkpoint())
+        assert judged("--index-sanity-check").count("passed sanity check") == 2
+        assert "offset: " in judged()

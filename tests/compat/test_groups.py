@@ -1,24 +1,25 @@
-"""Other people's clients in groups: members come, go, die and return, alone and mixed, and every record is read.
+"""Other people's clients in classic groups: members come and go, alone and mixed, and every record is read once.
 
-The tests know an address and little else; run with `BARNABAS_TEST_BOOTSTRAP` they judge any broker whose shortest
-session is what `group.min.session.timeout.ms` is by default.
+How they die and return is in `test_group_matrix.py`. The tests know an address and little else; run with
+`BARNABAS_TEST_BOOTSTRAP` they judge any broker.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bootstrapping import bootstrap
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from group_judge import Load
 from group_members import MEMBERS as PYTHON_MEMBERS
-from group_members import ConfluentMember, Member, run_as_process, until
+from group_members import ConfluentMember, Member
 from java_members import JavaMember
+from waiting import until
 
 from barnabas.testing import Broker
 
@@ -35,18 +36,9 @@ ADMIN_SECONDS_MAX = 20.0
 
 
 @pytest.fixture(scope="module")
-def session_ms() -> int:
-    return 6000 if "BARNABAS_TEST_BOOTSTRAP" in os.environ else 1500
-
-
-@pytest.fixture(scope="module")
-def address(session_ms: int) -> Iterator[str]:
-    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
-    if named:
-        yield named
-        return
-    with Broker(settings={"group.min.session.timeout.ms": str(session_ms)}) as broker:
-        yield broker.bootstrap_servers
+def address() -> Iterator[str]:
+    with bootstrap() as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
@@ -70,29 +62,6 @@ def new_topic(admin: Any) -> str:
         ADMIN_SECONDS_MAX
     )
     return name
-
-
-class Load:
-    """A producer that writes numbers until it is told to stop."""
-
-    def __init__(self, address: str, topic: str) -> None:
-        self._producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "log_level": 2})
-        self._topic = topic
-        self._is_stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
-        self.written = 0
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._is_stopping.wait(0.005):
-            self._producer.produce(self._topic, value=b"%d" % self.written, partition=self.written % PARTITIONS)
-            self.written += 1
-        assert self._producer.flush(ADMIN_SECONDS_MAX) == 0
-
-    def stop(self) -> int:
-        self._is_stopping.set()
-        self._thread.join(ADMIN_SECONDS_MAX)
-        return self.written
 
 
 def write(address: str, topic: str, count: int) -> None:
@@ -145,10 +114,10 @@ def test_the_next_member_goes_on_where_the_last_one_committed(address: str, topi
     ],
 )
 def test_members_come_and_go_and_every_record_is_read_once(
-    address: str, topic: str, group: str, names: list[str], session_ms: int
+    address: str, topic: str, group: str, names: list[str]
 ) -> None:
-    load = Load(address, topic)
-    members = [MEMBERS[name](address, group, topic, session_ms=session_ms) for name in names]
+    load = Load(address, topic, PARTITIONS)
+    members = [MEMBERS[name](address, group, topic) for name in names]
     for count, member in enumerate(members, 1):
         member.start()
         until(are_settled(*members[:count]), f"{count} members share {PARTITIONS} partitions")
@@ -161,66 +130,11 @@ def test_members_come_and_go_and_every_record_is_read_once(
     assert values(members) == list(range(written))
 
 
-@pytest.mark.parametrize("name", ["confluent", pytest.param("java", marks=pytest.mark.java)])
-def test_the_partitions_of_a_member_that_dies_are_taken_over(
-    address: str, topic: str, group: str, session_ms: int, name: str
-) -> None:
-    load = Load(address, topic)
-    kill = die_as_java if name == "java" else die_as_confluent
-    die = kill(address, group, topic, session_ms)
-    survivor = MEMBERS[name](address, group, topic, session_ms=session_ms).start()
-    until(lambda: 0 < len(survivor.assigned) < PARTITIONS, "both have some")
-    die()
-    until(are_settled(survivor), "the survivor has everything")
-    written = load.stop()
-    producer = Producer({"bootstrap.servers": address, "log_level": 2})
-    for index in range(PARTITIONS):
-        producer.produce(topic, value=b"%d" % (written + index), partition=index)
-    producer.flush(ADMIN_SECONDS_MAX)
-    last = set(range(written, written + PARTITIONS))
-    until(lambda: last <= set(values([survivor])), "what came last was read")
-    survivor.stop()
-
-
-def die_as_confluent(address: str, group: str, topic: str, session_ms: int) -> Callable[[], None]:
-    process = run_as_process(address, group, topic, session_ms)
-
-    def die() -> None:
-        process.kill()
-        process.join(ADMIN_SECONDS_MAX)
-        process.close()
-
-    return die
-
-
-def die_as_java(address: str, group: str, topic: str, session_ms: int) -> Callable[[], None]:
-    member = JavaMember(address, group, topic, session_ms=session_ms)
-    member.start()
-    return member.kill
-
-
-@pytest.mark.parametrize("name", EACH_MEMBER)
-def test_a_static_member_that_returns_in_time_disturbs_nobody(address: str, topic: str, group: str, name: str) -> None:
-    kind = MEMBERS[name]
-    stays = kind(address, group, topic, session_ms=10_000, instance="stays").start()
-    returns = kind(address, group, topic, session_ms=10_000, instance="returns").start()
-    until(are_settled(stays, returns), "both have some")
-    share, rebalances = returns.assigned, stays.rebalances
-    returns.stop()
-    again = kind(address, group, topic, session_ms=10_000, instance="returns").start()
-    until(lambda: again.assigned == share or again.failure is not None, "it has what it had")
-    assert stays.rebalances == rebalances
-    again.stop()
-    stays.stop()
-
-
-@pytest.mark.parametrize("name", ["confluent", pytest.param("java", marks=pytest.mark.java)])
-def test_a_cooperative_group_moves_only_what_must_move(
-    address: str, topic: str, group: str, session_ms: int, name: str
-) -> None:
-    load = Load(address, topic)
+@pytest.mark.parametrize("name", ["confluent", "kafka-python", pytest.param("java", marks=pytest.mark.java)])
+def test_a_cooperative_group_moves_only_what_must_move(address: str, topic: str, group: str, name: str) -> None:
+    load = Load(address, topic, PARTITIONS)
     members: list[Member] = [
-        MEMBERS[name](address, group, topic, session_ms=session_ms, assignor="cooperative-sticky") for _ in range(3)
+        MEMBERS[name](address, group, topic, session_ms=10_000, assignor="cooperative-sticky") for _ in range(3)
     ]
     members[0].start()
     until(are_settled(members[0]), "the first has everything")

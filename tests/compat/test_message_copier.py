@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from copiers import Copier
+from onlooking import Onlooker
 
 from barnabas.testing import BrokerProcess
 
@@ -29,43 +29,6 @@ SEED = int(os.environ.get("BARNABAS_COPIER_SEED", "20260101"))
 PARTITIONS = 2
 STALL_SECONDS_MAX = 90
 SOURCE, TARGET = "source", "target"
-
-
-class Reader:
-    """Reads what is committed, from the start, until it has as many as there are."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.seen: Counter[bytes] = Counter()
-        self.failure = ""
-        self._is_over = threading.Event()
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "judge",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "reconnect.backoff.max.ms": 200,
-                "log_level": 0,
-            }
-        )
-        self._consumer.assign([TopicPartition(TARGET, index, 0) for index in range(PARTITIONS)])
-        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._is_over.is_set():
-            for message in self._consumer.consume(1000, timeout=0.2):
-                error = message.error()
-                if error is None:
-                    self.seen[message.value()] += 1
-                elif not error.retriable() and error.name() not in ("_TRANSPORT", "_ALL_BROKERS_DOWN"):
-                    self.failure = str(error)
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join()
-        self._consumer.close()
 
 
 def fill(bootstrap: str) -> Counter[bytes]:
@@ -108,7 +71,7 @@ def test_every_message_is_copied_once_whenever_the_broker_is_killed(tmp_path: Pa
     try:
         bootstrap = broker.bootstrap_servers
         written = fill(bootstrap)
-        onlooker = Reader(bootstrap)
+        onlooker = Onlooker(bootstrap, TARGET, PARTITIONS)
         copiers += [
             Copier(bootstrap, SOURCE, TARGET, number, tmp_path / f"copier-{number}.log", in_group=in_group)
             for number in range(PARTITIONS)
@@ -125,7 +88,7 @@ def test_every_message_is_copied_once_whenever_the_broker_is_killed(tmp_path: Pa
         wait(lambda: all(copier.is_done for copier in copiers), copiers, "the end")
         wait(lambda: onlooker.seen.total() >= MESSAGES, copiers, "the reader sees the rest")
         onlooker.stop()
-        judge = Reader(bootstrap)
+        judge = Onlooker(bootstrap, TARGET, PARTITIONS)
         wait(lambda: judge.seen.total() >= MESSAGES, copiers, "another reader sees everything")
         judge.stop()
     finally:

@@ -136,53 +136,6 @@ def committed_offset(bootstrap: str, topic: str, group: str) -> int:
         consumer.close()
 
 
-def test_a_copy_made_in_transactions_has_everything_once(broker_address: str, create_topic: CreateTopic) -> None:
-    """Consume, process, produce: every third transaction is aborted and done again from the committed offset."""
-    from confluent_kafka import Consumer, Producer, TopicPartition
-
-    source, target = create_topic(), create_topic()
-    count = 300
-    plain = Producer({"bootstrap.servers": broker_address, "log_level": 0})
-    for number in range(count):
-        plain.produce(source, b"%d" % number, partition=0)
-    plain.flush(20)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker_address,
-            "group.id": f"copy-{source}",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "log_level": 0,
-        }
-    )
-    producer = Producer({"bootstrap.servers": broker_address, "transactional.id": f"copy-{source}", "log_level": 0})
-    producer.init_transactions(20)
-    consumer.subscribe([source])
-    copied, attempts = 0, 0
-    while copied < count:
-        messages = [each for each in consumer.consume(20, timeout=5.0) if not each.error()]
-        if not messages:
-            continue
-        attempts += 1
-        producer.begin_transaction()
-        for message in messages:
-            producer.produce(target, message.value(), partition=0)
-        offsets = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 20)
-        if attempts % 3 == 0:
-            producer.flush(20)
-            producer.abort_transaction(20)
-            (committed,) = consumer.committed([TopicPartition(source, 0)], timeout=20)
-            consumer.seek(TopicPartition(source, 0, max(committed.offset, 0)))
-        else:
-            producer.commit_transaction(20)
-            copied += len(messages)
-    consumer.close()
-    last = b"%d" % (count - 1)
-    assert READERS["confluent"](broker_address, target, 0, last) == [b"%d" % number for number in range(count)]
-
-
 @pytest.mark.parametrize("reader", [named(name) for name in READERS])
 def test_a_reader_waits_for_an_open_transaction_and_goes_on(
     broker_address: str, create_topic: CreateTopic, reader: str

@@ -1,7 +1,8 @@
 """Consumers that commit what they have read, one batch after the other, and notice when a committed offset is lost.
 
-Each runs in a thread: librdkafka's and our own. A record below what was committed, or one that was skipped, is a
-failure; a commit that fails because its coordinator has just died is tried again with the next batch.
+Each runs in a thread: librdkafka's, Java's, aiokafka's and our own. A record below what was committed, or one that was
+skipped, is a failure; a commit that fails because its coordinator has just died is tried again with the next batch, and
+counts as an error that the client has seen.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ import asyncio
 import time
 
 import confluent_kafka
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError
 from committing import Committing
+from java_programs import JavaProgram
 
 from barnabas import BarnabasError, Consumer, ConsumerSettings, TopicPartition
 
 
 class Member(Committing):
-    """What both have in common: what was read, and what was committed."""
+    """What all have in common: what was read, and what was committed."""
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, topic, group
         self.committed: dict[int, int] = {}  # offsets whose commit was acknowledged, by partition
-        self.failed_commits = 0
+        self.errors: list[str] = []  # what the client was told, and went on from
         self._next: dict[int, int] = {}
         super().__init__()
 
@@ -51,14 +55,16 @@ class LibrdkafkaMember(Member):
         )
         consumer.subscribe([self.topic])
         while not self._is_over.is_set():
-            messages = [each for each in consumer.consume(500, timeout=0.1) if each.error() is None]
+            found = consumer.consume(500, timeout=0.1)
+            self.errors += [str(each.error()) for each in found if each.error() is not None]
+            messages = [each for each in found if each.error() is None]
             for message in messages:
                 self._note(message.partition(), message.offset())
             if messages:
                 try:
                     consumer.commit(asynchronous=False)
-                except confluent_kafka.KafkaException:
-                    self.failed_commits += 1
+                except confluent_kafka.KafkaException as error:
+                    self.errors.append(str(error))
                 else:
                     self._stored()
         consumer.close()
@@ -86,10 +92,68 @@ class OurMember(Member):
                 if records:
                     try:
                         await consumer.commit()
-                    except BarnabasError:
-                        self.failed_commits += 1
+                    except BarnabasError as error:
+                        self.errors.append(str(error))
                     else:
                         self._stored()
+
+
+class AiokafkaMember(Member):
+    name = "aiokafka"
+
+    def _run(self) -> None:
+        asyncio.run(self._read())
+
+    async def _read(self) -> None:
+        consumer = AIOKafkaConsumer(
+            self.topic,
+            bootstrap_servers=self.bootstrap,
+            group_id=self.group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        await consumer.start()
+        try:
+            while not self._is_over.is_set():
+                batches = await consumer.getmany(timeout_ms=100, max_records=500)
+                for record in [record for batch in batches.values() for record in batch]:
+                    self._note(record.partition, record.offset)
+                if batches:
+                    try:
+                        await consumer.commit()
+                    except KafkaError as error:
+                        self.errors.append(repr(error))
+                    else:
+                        self._stored()
+        finally:
+            await consumer.stop()
+
+
+class JavaMember(Member):
+    name = "java"
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self._program = JavaProgram("ClusterMember", bootstrap, topic, group)
+        super().__init__(bootstrap, topic, group)
+
+    def _run(self) -> None:
+        for kind, rest in self._program.lines():
+            if kind == "R":
+                partition, offset = map(int, rest.split())
+                self._note(partition, offset)
+            elif kind == "C":
+                self._stored()
+            else:
+                (self.errors if kind == "X" else self.problems).append(rest)
+
+    def stop(self) -> None:
+        self._program.end()
+        super().stop()
+
+
+MEMBERS: dict[str, type[Member]] = {
+    each.name: each for each in (LibrdkafkaMember, JavaMember, OurMember, AiokafkaMember)
+}
 
 
 def stored(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:

@@ -1,15 +1,41 @@
-"""Who plays which part in a cluster just now: for tests that want to kill that one. Asked with our own admin client."""
+"""Who plays which part in a cluster just now, and which clients are to go on when that one is killed.
+
+Asked with our own admin client. BARNABAS_KILL_CLIENTS names the clients: librdkafka, java, barnabas, aiokafka.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from bench.failover.load import CLIENTS as ALL_CLIENTS
+from bench.failover.run import percentile
 
 from barnabas import Admin, Settings
 from barnabas.client.coordinators import Coordinator, KeyKind
 
 T = TypeVar("T")
+
+CLIENTS = tuple(os.environ.get("BARNABAS_KILL_CLIENTS", "librdkafka,barnabas").split(","))
+
+
+def sets_of_clients() -> list[Any]:
+    """For tests that are run with the clients that were named, and with all of them where there is Java."""
+    sets = [pytest.param(CLIENTS, id="+".join(CLIENTS))]
+    if "java" not in CLIENTS:
+        sets.append(pytest.param(ALL_CLIENTS, id="all", marks=[pytest.mark.java, pytest.mark.slow]))
+    return sets
+
+
+def told(what: str, waits: Mapping[str, Sequence[float]]) -> None:
+    for client, seconds in waits.items():
+        print(
+            f"{what}, {client}: {len(seconds)} times, {percentile(seconds, 0.5):.2f} s (median),"
+            f" {percentile(seconds, 0.99):.2f} s (p99), {max(seconds):.2f} s (longest)"
+        )
 
 
 def _ask(servers: str, question: Callable[[Admin], Awaitable[T]]) -> T:

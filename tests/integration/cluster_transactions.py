@@ -1,7 +1,7 @@
 """Transactions that are numbered: each writes its number once to every partition, and must be seen whole or not at all.
 
-Two clients, each in a thread: librdkafka's and our own. ``is_committing`` is set while a commit is under way, so that a
-test can kill its coordinator in the midst of it.
+Four clients, each in a thread: librdkafka's, Java's, aiokafka's and our own. ``is_committing`` is set while a commit is
+under way, so that a test can kill its coordinator in the midst of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import time
 from collections import Counter
 
 import confluent_kafka
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.errors import ProducerFenced as FencedAiokafka
 from committing import PATIENCE_SECONDS, Committing
+from java_programs import JavaProgram
 
 from barnabas import BarnabasError, Producer, ProducerSettings
 from barnabas.client.errors import ProducerFenced
@@ -110,6 +114,70 @@ class OurTransactor(Transactor):
                     self._done()
                 finally:
                     self.is_committing.clear()
+
+
+class AiokafkaTransactor(Transactor):
+    name = "aiokafka"
+
+    def _run(self) -> None:
+        asyncio.run(self._send())
+
+    async def _send(self) -> None:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self.bootstrap, transactional_id=self.transactional_id, linger_ms=0
+        )
+        await producer.start()
+        try:
+            while not self._is_over.is_set():
+                self.begun += 1
+                try:
+                    async with producer.transaction():
+                        for partition in range(self.partitions):
+                            await producer.send(self.topic, self._value(), partition=partition)
+                        self.is_committing.set()
+                except FencedAiokafka as error:
+                    self.problems.append(repr(error))
+                    return
+                except KafkaError:
+                    continue  # aborted by leaving the block; the outcome is looked at by the reader
+                else:
+                    self._done()
+                finally:
+                    self.is_committing.clear()
+        finally:
+            await producer.stop()
+
+
+class JavaTransactor(Transactor):
+    name = "java"
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        words = (bootstrap, topic, str(partitions), f"transactor-{self.name}")
+        self._program = JavaProgram("ClusterTransactor", *words)
+        super().__init__(bootstrap, topic, partitions)
+
+    def _run(self) -> None:
+        for kind, rest in self._program.lines():
+            if kind == "B":
+                self.begun = int(rest)
+                self.is_committing.set()
+                continue
+            self.is_committing.clear()
+            if kind == "C":
+                self._done()
+            elif kind == "A":
+                self.aborted.append(int(rest))
+            else:
+                self.problems.append(rest)
+
+    def stop(self) -> None:
+        self._program.end()
+        super().stop()
+
+
+TRANSACTORS: dict[str, type[Transactor]] = {
+    each.name: each for each in (LibrdkafkaTransactor, JavaTransactor, OurTransactor, AiokafkaTransactor)
+}
 
 
 def seen(bootstrap: str, topic: str, partitions: int) -> list[Counter[bytes]]:

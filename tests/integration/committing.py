@@ -35,4 +35,5 @@ class Committing:
 
     def stop(self) -> None:
         self._is_over.set()
-        self._thread.join()
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive(), f"{self.name} does not end"

@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from talk import Talk
+    from certificates import Authority
+    from rights import Granted
+    from talk import Raw, Talk
 
     from barnabas.testing import Broker
 
@@ -52,6 +55,77 @@ def talk(shared_broker: Broker) -> Iterator[Talk]:
 
     with Talk(shared_broker.bootstrap_servers) as connection:
         yield connection
+
+
+@pytest.fixture
+def raw(shared_broker: Broker) -> Iterator[Raw]:
+    """A connection that sends whatever it is given."""
+    from talk import Raw
+
+    with Raw(shared_broker.bootstrap_servers) as connection:
+        yield connection
+
+
+@pytest.fixture
+def others_are_undisturbed(shared_broker: Broker) -> Iterator[None]:
+    """Whatever the test did, a good client is served at once after it."""
+    from hostile_frames import QUICK_SECONDS_MAX
+    from talk import Talk
+
+    from barnabas.wire.messages.metadata import MetadataRequest
+
+    yield
+    started = time.monotonic()
+    with Talk(shared_broker.bootstrap_servers) as good:
+        assert good.ask(MetadataRequest(topics=[])).brokers
+    assert time.monotonic() - started < QUICK_SECONDS_MAX
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Issues certificates for the tests of a module."""
+    from certificates import Authority
+
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def guarded(authority: Authority) -> Iterator[Broker]:
+    """A broker that asks for rights."""
+    from rights import TOPIC, guarded_settings, signed_in
+
+    from barnabas.testing import Broker
+
+    with Broker(settings=guarded_settings(authority)) as running, signed_in(running, "admin") as admin:
+        admin.create(TOPIC)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(guarded: Broker) -> Iterator[Talk]:
+    from rights import signed_in
+
+    with signed_in(guarded, "admin") as talk:
+        yield talk
+
+
+@pytest.fixture
+def alice(guarded: Broker) -> Iterator[Talk]:
+    from rights import signed_in
+
+    with signed_in(guarded, "alice") as talk:
+        yield talk
+
+
+@pytest.fixture
+def grant(admin: Talk) -> Iterator[Granted]:
+    """Rules for alice, which are gone after the test."""
+    from rights import Granted
+
+    granted = Granted(admin)
+    granted.nothing()
+    yield granted
+    granted.nothing()
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ ANY_HOST = "*"
 CERTIFIED = "User:CN=carol,O=Test"
 
 
-def signed_in(broker: Broker, user: str) -> Talk:
-    talk = Talk(broker.address_of("SASL_PLAINTEXT"))
+def signed_in(broker: Broker, user: str, *, listener: str = "SASL_PLAINTEXT") -> Talk:
+    talk = Talk(broker.address_of(listener))
     talk.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert talk.ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{user}-secret".encode())).error_code == 0
     return talk

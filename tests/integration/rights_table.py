@@ -16,6 +16,7 @@ from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -151,6 +152,14 @@ def requests() -> dict[ApiKey, Message]:
             topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="no-such-topic", partitions=[0])]
         ),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsRequest(),
+        ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+                    path="/nowhere",
+                    topics=[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name="nothing", partitions=[0])],
+                )
+            ]
+        ),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsRequest(topics=None),
         ApiKey.UNREGISTER_BROKER: UnregisterBrokerRequest(broker_id=99),
         ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest(cluster_id="another", voter_id=1),
@@ -224,6 +233,7 @@ NEEDS: dict[ApiKey, list[tuple[Operation, ResourceType]]] = {
     ApiKey.UPDATE_FEATURES: [(May.ALTER, C)],
     ApiKey.ELECT_LEADERS: [(May.ALTER, C)],
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: [(May.ALTER, C)],
+    ApiKey.ALTER_REPLICA_LOG_DIRS: [(May.ALTER, C)],
     ApiKey.LIST_PARTITION_REASSIGNMENTS: [(May.DESCRIBE, C)],
     ApiKey.UNREGISTER_BROKER: [(May.ALTER, C)],
     ApiKey.ADD_RAFT_VOTER: [(May.ALTER, C)],

@@ -11,8 +11,6 @@ import os
 from collections import Counter
 from random import Random
 
-import pytest
-
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import TopicPartition
 from barnabas.storage.log import PartitionLog
@@ -74,7 +72,6 @@ def node_of(disk: MemoryDisk, path: str) -> FileNode:
     return node
 
 
-@pytest.mark.slow
 def test_recovery_finds_every_flipped_bit() -> None:
     async def main() -> None:
         disk = MemoryDisk(RealClock())
@@ -109,7 +106,6 @@ def test_recovery_finds_every_flipped_bit() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_a_reader_never_takes_rot_for_records() -> None:
     """Without recovery, as after a clean stop: what a client reads fails its checksum, or has the right records."""
 

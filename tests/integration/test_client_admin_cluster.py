@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until_async
 
 from barnabas import Admin, ApiError, NewTopic, Settings, TopicPartition
 from barnabas.client.admin_quorum import VoterEnd
@@ -31,11 +32,6 @@ def run(servers: str, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> Non
     asyncio.run(bounded())
 
 
-async def until(is_so: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    while not await is_so():
-        await asyncio.sleep(0.1)
-
-
 def test_voters_come_and_go_and_a_broker_is_forgotten(tmp_path: Path) -> None:
     settings = {
         "controller.quorum.auto.join.enable": "false",
@@ -52,7 +48,7 @@ def test_voters_come_and_go_and_a_broker_is_forgotten(tmp_path: Path) -> None:
                 return {each.id for each in (await admin.describe_quorum()).observers} >= {2, 3}
 
             assert await voters() == {1}
-            await until(are_watching)
+            await until_async(are_watching)
             known = {each.id: each.directory_id for each in (await admin.describe_quorum()).observers}
             for number in (2, 3):
                 address = cluster.addresses[number]
@@ -73,7 +69,7 @@ def test_voters_come_and_go_and_a_broker_is_forgotten(tmp_path: Path) -> None:
             async def is_fenced() -> bool:
                 return 3 in (await admin.describe_cluster()).fenced
 
-            await until(is_fenced)
+            await until_async(is_fenced)
             await admin.unregister_broker(3)
             with pytest.raises(ApiError) as gone:
                 await admin.unregister_broker(3)
@@ -94,7 +90,7 @@ def test_replicas_move_between_brokers(tmp_path: Path) -> None:
                 topic = (await admin.describe_topics(["orders"]))["orders"]
                 return topic.partitions[0].replicas == (2, 3)  # type: ignore[union-attr]
 
-            await until(is_moved)
+            await until_async(is_moved)
             assert await admin.list_reassignments([place]) == {}
             assert await admin.alter_reassignments({place: [3, 2]}) == {place: None}
             elected = await admin.elect_leaders([place])

@@ -132,7 +132,7 @@ def test_the_blocking_consumer_counts_only_what_was_reached(shared_broker: Broke
         consumer.subscribe(name)
         assert consumer.poll(5, timeout_ms=10_000)[0].offset == 10
         consumer.commit({place: 50})
-        assert consumer.committed()[place] == (50, "", -1)
+        assert consumer.committed()[place] == (50, "", 0)
 
 
 def test_blocking_transactions_commit_and_abort(shared_broker: Broker, name: str) -> None:

@@ -24,11 +24,6 @@ EVERY_MECHANISM = ("PLAIN", *MECHANISMS)
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0,SSL://127.0.0.1:0",
@@ -75,6 +70,18 @@ def topics(settings: Settings) -> list[str]:
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_our_client_signs_in(broker: Broker, authority: Authority, protocol: str, mechanism: str) -> None:
     assert "signed" in topics(settings(broker, authority, protocol, mechanism, "alice-secret"))
+
+
+@pytest.mark.parametrize("mechanism", EVERY_MECHANISM)
+def test_our_client_signs_in_by_javas_notation(broker: Broker, mechanism: str) -> None:
+    module = LOGIN_MODULE if mechanism == "PLAIN" else "org.apache.kafka.common.security.scram.ScramLoginModule"
+    told = {
+        "bootstrap.servers": broker.address_of("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} required username="alice" password="alice-secret";',
+    }
+    assert "signed" in topics(Settings.of(told))
 
 
 @pytest.mark.parametrize("mechanism", EVERY_MECHANISM)

@@ -91,7 +91,8 @@ def test_a_cluster_is_one_command_and_one_interrupt(home: Home) -> None:
 
     plan = str(home.directory / "plan.json")
     home.run("reassign", "plan", "orders", "--brokers", "1,3", "-r", "2", "--file", plan)
-    home.run("reassign", "run", plan, "--yes")
+    home.run("reassign", "run", plan, "--yes", "--throttle", "100MB")
+    assert limits(home, "orders", broker=1) == {}
     assert home.value("reassign", "status") == []
     (topic,) = home.value("topic", "describe", "orders")
     assert {tuple(sorted(part["replicas"])) for part in topic["partitions"]} == {(1, 3)}
@@ -106,6 +107,55 @@ def test_a_cluster_is_one_command_and_one_interrupt(home: Home) -> None:
     assert again.servers == home.servers
     assert [broker["id"] for broker in again.value("broker", "list")] == [1, 2, 3]
     again.stop()
+
+
+@pytest.mark.slow
+def test_a_move_is_slowed_down_watched_and_stopped(home: Home) -> None:
+    home.run("topic", "create", "orders", "-p", "1", "-r", "1")
+    values = home.directory / "values"
+    values.write_text("".join(f"{chr(ord('a') + number) * 900_000}\n" for number in range(9)))
+    home.run("produce", "orders", "-i", str(values), "-z", "none")
+    (topic,) = home.value("topic", "describe", "orders")
+    (leader,) = topic["partitions"][0]["replicas"]
+    target = leader % 3 + 1
+    plan = home.directory / "plan.json"
+    moved = {"topic": "orders", "partition": 0, "replicas": [target]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [moved]}))
+    command = [sys.executable, "-m", "barnabas", "reassign", "run", str(plan), "--yes", "-b", home.servers]
+    with subprocess.Popen([*command, "--throttle", "200kB"], stderr=subprocess.PIPE, text=True) as run:
+        seen = until_under_way(home)
+        assert limits(home, "orders", broker=target) == {
+            "leader.replication.throttled.replicas": f"0:{leader}",
+            "follower.replication.throttled.replicas": f"0:{target}",
+            "leader.replication.throttled.rate": "200000",
+            "follower.replication.throttled.rate": "200000",
+        }
+        assert [row["broker"] for row in seen["progress"]] == [target]
+        assert seen["progress"][0]["size_bytes"] > 8_000_000
+        assert seen["progress"][0]["percent"] < 100
+        run.send_signal(signal.SIGINT)
+        assert run.stderr is not None
+        assert "the moves go on, within the limit" in run.stderr.read()
+    assert " %" in home.run("reassign", "status")
+    assert "1 moves were stopped" in home.run("reassign", "cancel", "--yes")
+    assert limits(home, "orders", broker=target) == {}
+    home.run("reassign", "run", str(plan), "--yes", "--throttle", "50MB")
+    assert limits(home, "orders", broker=target) == {}
+    (topic,) = home.value("topic", "describe", "orders")
+    assert topic["partitions"][0]["replicas"] == [target]
+
+
+def until_under_way(home: Home) -> Any:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not (found := home.value("reassign", "status")) or not found[0]["progress"][0]["copied_bytes"]:
+        assert time.monotonic() < deadline, found
+    return found[0]
+
+
+def limits(home: Home, topic: str, *, broker: int) -> dict[str, str]:
+    """What is set of a throttle on a topic and on a broker."""
+    rows = [*home.value("config", "get", "topic", topic), *home.value("config", "get", "broker", str(broker))]
+    return {row["name"]: row["value"] for row in rows if "replication.throttled" in row["name"] and row["value"]}
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster_copying import Copier, Onlooker
+from cluster_copying import Copier
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from onlooking import Onlooker
 from test_cluster_kill import until_whole
 
 from barnabas.testing import Cluster

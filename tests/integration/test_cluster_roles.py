@@ -14,17 +14,16 @@ from pathlib import Path
 
 import pytest
 from bench.failover.load import ClientLoad
-from bench.failover.run import failover, percentile, until_whole
-from cluster_members import LibrdkafkaMember, Member, OurMember, stored
-from cluster_roles import active_controller, group_coordinator, transaction_coordinator, voters
-from cluster_transactions import LibrdkafkaTransactor, OurTransactor, Transactor, seen
+from bench.failover.run import failover, until_whole
+from cluster_members import MEMBERS, stored
+from cluster_roles import CLIENTS, active_controller, group_coordinator, told, transaction_coordinator, voters
+from cluster_transactions import TRANSACTORS, seen
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Cluster
 
 KILLS = int(os.environ.get("BARNABAS_ROLE_KILLS", "1"))
 SEED = int(os.environ.get("BARNABAS_ROLE_SEED", "20260101"))
-CLIENTS = os.environ.get("BARNABAS_KILL_CLIENTS", "librdkafka,barnabas").split(",")
 PARTITIONS = 3
 SETTINGS = {"offsets.topic.num.partitions": "5", "transaction.state.log.num.partitions": "5"}
 
@@ -43,14 +42,6 @@ def create(cluster: Cluster, topic: str, replicas: int = 3) -> None:
     made = NewTopic(topic, PARTITIONS, replicas, config={"min.insync.replicas": "2"})
     admin = admin_of(cluster)
     admin.create_topics([made])[topic].result(30)
-
-
-def told(what: str, waits: dict[str, list[float]]) -> None:
-    for client, seconds in waits.items():
-        print(
-            f"{what}, {client}: {len(seconds)} kills, the next acknowledgement after {percentile(seconds, 0.5):.2f} s"
-            f" (median), {percentile(seconds, 0.99):.2f} s (p99), {max(seconds):.2f} s (longest)"
-        )
 
 
 @pytest.mark.slow
@@ -78,19 +69,16 @@ def test_two_of_five_controllers_may_be_killed_at_once(tmp_path: Path) -> None:
 def test_a_group_coordinator_may_be_killed_and_no_committed_offset_is_lost(cluster: Cluster) -> None:
     chance, servers = random.Random(SEED), cluster.bootstrap_servers
     create(cluster, "numbers-of-librdkafka")
-    waits: dict[str, list[float]] = {"librdkafka": [], "barnabas": []}
+    waits: dict[str, list[float]] = {client: [] for client in CLIENTS}
     with ClientLoad("librdkafka", servers) as load:
         load.wait_since(time.monotonic_ns())
-        members: list[Member] = [
-            LibrdkafkaMember(servers, load.topic, "group-of-librdkafka"),
-            OurMember(servers, load.topic, "group-of-barnabas"),
-        ]
+        members = [MEMBERS[client](servers, load.topic, f"group-of-{client}") for client in CLIENTS]
         try:
             for kill in range(KILLS):
                 until_whole(admin_of(cluster))
                 for member in members:
                     member.wait_since(time.monotonic_ns())
-                number = group_coordinator(servers, members[kill % 2].group)
+                number = group_coordinator(servers, members[kill % len(members)].group)
                 time.sleep(chance.uniform(0, 0.3))
                 killed_ns = time.monotonic_ns()
                 before = [dict(member.committed) for member in members]
@@ -110,17 +98,14 @@ def test_a_group_coordinator_may_be_killed_and_no_committed_offset_is_lost(clust
 def test_a_transaction_coordinator_may_be_killed_in_the_midst_of_a_commit(cluster: Cluster) -> None:
     chance, servers = random.Random(SEED), cluster.bootstrap_servers
     create(cluster, "numbered")
-    waits: dict[str, list[float]] = {"librdkafka": [], "barnabas": []}
-    transactors: list[Transactor] = [
-        LibrdkafkaTransactor(servers, "numbered", PARTITIONS),
-        OurTransactor(servers, "numbered", PARTITIONS),
-    ]
+    waits: dict[str, list[float]] = {client: [] for client in CLIENTS}
+    transactors = [TRANSACTORS[client](servers, "numbered", PARTITIONS) for client in CLIENTS]
     try:
         for kill in range(KILLS):
             until_whole(admin_of(cluster))
             for each in transactors:
                 each.wait_since(time.monotonic_ns())
-            target = transactors[kill % 2]
+            target = transactors[kill % len(transactors)]
             number = transaction_coordinator(servers, target.transactional_id)
             assert target.is_committing.wait(30)
             time.sleep(chance.uniform(0, 0.01))

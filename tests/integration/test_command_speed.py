@@ -1,8 +1,8 @@
 """The command line answers at once: ``--help`` under 150 ms, ``topic list`` under 200 ms, interpreter included.
 
 What is compared is the processor time of the fastest of a few runs, with compiled modules in place as after an
-installation: on a machine that does nothing else it is the time that a person waits. One that is shared may take twice
-as long for the same; `make ground` prints the time itself.
+installation: on a machine that does nothing else it is the time that a person waits. `make ground` prints the time
+itself. The help of a command has no goal of its own: its limit keeps imports from creeping in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import pytest
 from barnabas.testing import Broker
 
 RUNS = 8
-HELP_SECONDS_MAX = 2 * 0.150
-LIST_SECONDS_MAX = 2 * 0.200
+HELP_SECONDS_MAX = 0.150
+LIST_SECONDS_MAX = 0.200
+COMMAND_HELP_SECONDS_MAX = 0.300
 
 
 def fastest(cache: Path, *words: str) -> float:
@@ -41,7 +42,7 @@ def test_the_help_is_there_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("topic", "--help"), ("consume", "--help"), ("config", "set", "--help")])
 def test_the_help_of_a_command_is_there_soon(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert fastest(tmp_path, *words) < LIST_SECONDS_MAX
+    assert fastest(tmp_path, *words) < COMMAND_HELP_SECONDS_MAX
 
 
 def test_topics_are_listed_at_once(tmp_path: Path, shared_broker: Broker) -> None:

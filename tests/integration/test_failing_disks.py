@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from memory_disk import disk_of
 from talk import Talk, batch, creatable
 
 from barnabas.model import errors
 from barnabas.testing import Broker
+from barnabas.transport.channel import PeerGone
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from barnabas.world.memory import MemoryDisk
 
 HOME, SECOND = "/home", "/second"
 
@@ -27,12 +28,6 @@ def broker() -> Iterator[Broker]:
 def talk(broker: Broker) -> Iterator[Talk]:
     with Talk(broker.bootstrap_servers) as connection:
         yield connection
-
-
-def disk_of(broker: Broker) -> MemoryDisk:
-    disk = broker.node.world.disk
-    assert isinstance(disk, MemoryDisk)
-    return disk
 
 
 def place_of(broker: Broker, topic: str, partition: int = 0) -> str:
@@ -64,6 +59,35 @@ def test_an_append_that_fails_takes_its_directory_away(broker: Broker, talk: Tal
     rows = {row.log_dir: row.error_code for row in talk.ask(DescribeLogDirsRequest(topics=None)).results}
     assert rows == {HOME: 0, SECOND: errors.KAFKA_STORAGE_ERROR.code}
     is_alive(talk, "after")
+
+
+def test_a_read_that_fails_takes_its_directory_away(broker: Broker, talk: Talk) -> None:
+    talk.create("t", 2)
+    lost, kept = sorted(range(2), key=lambda index: place_of(broker, "t", index) == HOME)
+    for index in (lost, kept):
+        assert talk.produce("t", batch(b"x"), partition=index).error_code == 0
+    disk_of(broker).fail_next_read(f"{SECOND}/t-{lost}/")
+    assert talk.offset("t", 1_700_000_000_000, partition=lost).error_code == errors.KAFKA_STORAGE_ERROR.code
+    assert list(broker.node.services.store.offline) == [SECOND]
+    assert talk.fetch("t", partition=lost).error_code == errors.KAFKA_STORAGE_ERROR.code
+    assert [record.value for record in talk.read("t", partition=kept)] == [b"x"]
+    is_alive(talk, "after")
+
+
+def test_a_read_that_fails_while_an_answer_is_sent_takes_its_directory_away(broker: Broker, talk: Talk) -> None:
+    """The head of the answer is out when its records cannot be read: the connection ends, and the disk is given up."""
+    talk.create("t", 2)
+    lost, kept = sorted(range(2), key=lambda index: place_of(broker, "t", index) == HOME)
+    for index in (lost, kept):
+        assert talk.produce("t", batch(bytes(300_000)), partition=index).error_code == 0
+    disk_of(broker).fail_next_read(f"{SECOND}/t-{lost}/")
+    with pytest.raises(PeerGone):
+        talk.fetch("t", partition=lost)
+    with Talk(broker.bootstrap_servers) as again:
+        assert list(broker.node.services.store.offline) == [SECOND]
+        assert again.fetch("t", partition=lost).error_code == errors.KAFKA_STORAGE_ERROR.code
+        assert len(again.read("t", partition=kept)) == 1
+        is_alive(again, "after")
 
 
 @pytest.mark.parametrize("writes_before", range(6))

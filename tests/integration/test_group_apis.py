@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from talk import Talk
+from waiting import until
 
 from barnabas.model import errors
 from barnabas.model.ids import Uuid
@@ -65,6 +66,12 @@ def fetch(talk: Talk, *groups: str, version: int = 9, topics: Any = None) -> dic
     asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups]
     answer = talk.ask(OffsetFetchRequest(groups=asked), version)
     return {group.group_id: group for group in answer.groups}
+
+
+def loaded(talk: Talk, group: str) -> Any:
+    """The group's offsets, once its coordinator has read what there is of it."""
+    until(lambda: fetch(talk, group)[group].error_code == 0, "the coordinator is loaded")
+    return fetch(talk, group)[group]
 
 
 def join(talk: Talk, group: str, *, version: int = 9, member_id: str = "", **more: Any) -> Any:
@@ -275,7 +282,7 @@ def test_a_killed_broker_loses_no_offset_that_it_confirmed(tmp_path: Path) -> No
         for _ in range(5):
             with Talk(process.bootstrap_servers) as talk:
                 find(talk, "g")
-                rows = fetch(talk, "g")["g"].topics
+                rows = loaded(talk, "g").topics
                 found = rows[0].partitions[0].committed_offset if rows else -1
                 assert confirmed <= found <= sent
                 confirmed = found

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import re
+import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from waiting import until
 
-from barnabas.cli.main import main
+from barnabas.cli import group as group_command
+from barnabas.cli.main import INTERRUPTED, MISUSED, main
 from barnabas.testing import Broker
 
 HOUR_MS = 3_600_000
@@ -139,3 +149,73 @@ def test_a_group_is_deleted(shared_broker: Broker, cli: Cli, topic: str) -> None
     commit(shared_broker, f"{topic}-gone", topic, 5, 5)
     assert cli("delete", f"{topic}-gone", "--yes")[1] == f"{topic}-gone: deleted\n"
     assert len(cli.rows("list", f"{topic}-gone")) == 1
+
+
+# --- --watch --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watching(broker: Broker, *words: str) -> Iterator[list[str]]:
+    """The lines of a command that looks again and again, as they come; Ctrl-C ends it."""
+    command = [sys.executable, "-m", "barnabas", "group", *words, "--watch", "0.1", "-b", broker.bootstrap_servers]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()), daemon=True)
+    reader.start()
+    try:
+        yield lines
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == INTERRUPTED
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("verb", "before", "after"),
+    [
+        ("list", r"{group} +classic +Empty +1 +3 +2 h", r"{group} +classic +Empty +1 +0 +0 s"),
+        ("describe", r"{topic} +0 +7 +10 +3 +2 h", r"{topic} +0 +10 +10 +0 +0 s"),
+    ],
+)
+def test_who_watches_sees_the_group_move(shared_broker: Broker, topic: str, verb: str, before: str, after: str) -> None:
+    group = f"{topic}-watched"
+    commit(shared_broker, group, topic, 7, 10)
+
+    def seen(pattern: str, lines: list[str]) -> int:
+        return sum(bool(re.search(pattern.format(group=group, topic=topic), line)) for line in lines[:])
+
+    with watching(shared_broker, verb, group) as lines:
+        until(lambda: seen(before, lines) >= 2, "it is shown again and again")
+        commit(shared_broker, group, topic, 10, 10)
+        until(lambda: seen(after, lines) >= 2, "what changed is shown")
+        assert not any("\x1b" in line for line in lines), "only a terminal is cleared"
+
+
+def test_who_watches_for_days_leaves_no_garbage(cli: Cli, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[bool] = []
+
+    def look(*_: object, **__: object) -> None:
+        looks.append(gc.isenabled())
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(group_command, "print_table", look)
+    code, _, err = cli("list", "--watch", "0.01")
+    assert (code, err) == (INTERRUPTED, "")
+    assert looks == [True, True, True]
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
+def test_nobody_watches_without_a_pause(cli: Cli, capsys: pytest.CaptureFixture[str], seconds: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli("list", f"--watch={seconds}")
+    assert ended.value.code == MISUSED
+    assert "--watch" in capsys.readouterr().err

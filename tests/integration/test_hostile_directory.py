@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import resource
 import shutil
 import signal
@@ -143,6 +144,28 @@ def mutate(path: Path, chance: Random) -> str:
         case _:
             path.write_bytes(content + content)
     return kind
+
+
+def test_another_directory_id_than_the_only_voter_has(data: Path) -> None:
+    properties = (data / "meta.properties").read_text()
+    (data / "meta.properties").write_text(
+        re.sub(r"directory\.id=.*", "directory.id=2UajH8CXRymb0G4An0BdIA", properties)
+    )
+    said = start(data)
+    assert said is not None
+    assert "meta.properties: directory.id is 2UajH8CXRymb0G4An0BdIA, but the metadata log beside it knows" in said
+    (data / "meta.properties").write_text(properties)
+    assert start(data) is None
+
+
+def test_metadata_that_names_no_voter(data: Path) -> None:
+    metadata = data / "__cluster_metadata-0"
+    for path in metadata.glob("*.checkpoint"):
+        path.unlink()
+    (metadata / f"{0:020}.log").write_bytes(b"")
+    said = start(data)
+    assert said is not None
+    assert "__cluster_metadata-0 names no voter" in said
 
 
 def test_fuzzed_files(template: Path, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -34,4 +36,9 @@ def test_what_was_acknowledged_survives_every_kill(tmp_path: Path) -> None:
         judge(load, broker.bootstrap_servers)
     finally:
         broker.stop()
+    # The indexes of every segment that has seen a kill agree with its log: `dump` reads both by itself.
+    command = [sys.executable, "-m", "barnabas", "dump", "--quiet", str(tmp_path / "data")]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert dumped.returncode == 0, dumped.stdout
+    assert len(list((tmp_path / "data").rglob("*.index"))) > PARTITIONS
     print(f"{KILLS} kills, {load.sent} records acknowledged, none lost, doubled or out of order")

@@ -23,6 +23,7 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 SMALL = batch(b"x" * 1000)
+TIMEOUT_MS = 20_000  # of requests that change topics: the machine may be busy
 CLIENT: dict[str, str | None] = {"client-id": "limited"}
 
 
@@ -135,14 +136,18 @@ def test_topics_beyond_the_quota_are_refused_to_those_who_know_the_error(
     broker: Broker, limited: Talk, other: Talk
 ) -> None:
     set_quota(other, CLIENT, "controller_mutation_rate", 1)
-    request = CreateTopicsRequest(topics=[creatable("a", partitions=11), creatable("b"), creatable("c")])
+    request = CreateTopicsRequest(
+        topics=[creatable("a", partitions=11), creatable("b"), creatable("c")], timeout_ms=TIMEOUT_MS
+    )
     answer = limited.ask(request)
     codes = {row.name: row.error_code for row in answer.topics}
     assert codes == {"a": 0, "b": 0, "c": errors.THROTTLING_QUOTA_EXCEEDED.code}
     assert 0 < answer.throttle_time_ms <= 1000
     broker.clock.advance("1s")
     answer = limited.ask(
-        DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=each) for each in ("a", "b")])
+        DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=each) for each in ("a", "b")], timeout_ms=TIMEOUT_MS
+        )
     )
     assert {row.name: row.error_code for row in answer.responses} == {
         "a": 0,
@@ -151,9 +156,9 @@ def test_topics_beyond_the_quota_are_refused_to_those_who_know_the_error(
     broker.clock.advance("30s")
     grown = CreatePartitionsRequest.CreatePartitionsTopic(name="b", count=20, assignments=None)
     again = CreatePartitionsRequest.CreatePartitionsTopic(name="b", count=30, assignments=None)
-    assert limited.ask(CreatePartitionsRequest(topics=[grown])).results[0].error_code == 0
+    assert limited.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=TIMEOUT_MS)).results[0].error_code == 0
     assert (
-        limited.ask(CreatePartitionsRequest(topics=[again])).results[0].error_code
+        limited.ask(CreatePartitionsRequest(topics=[again], timeout_ms=TIMEOUT_MS)).results[0].error_code
         == errors.THROTTLING_QUOTA_EXCEEDED.code
     )
     other.create("free", partitions=20)
@@ -161,7 +166,9 @@ def test_topics_beyond_the_quota_are_refused_to_those_who_know_the_error(
 
 def test_clients_that_do_not_know_the_error_are_served_and_wait(broker: Broker, limited: Talk, other: Talk) -> None:
     set_quota(other, CLIENT, "controller_mutation_rate", 1)
-    answer = limited.ask(CreateTopicsRequest(topics=[creatable("a", partitions=12), creatable("b")]), 5)
+    answer = limited.ask(
+        CreateTopicsRequest(topics=[creatable("a", partitions=12), creatable("b")], timeout_ms=TIMEOUT_MS), 5
+    )
     assert [row.error_code for row in answer.topics] == [0, 0]
     assert 0 < answer.throttle_time_ms <= 2000
 
@@ -239,9 +246,11 @@ def test_a_longer_window_lets_more_topics_be_made_at_once() -> None:
     settings = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "30"}
     with Broker(settings=settings) as running, Talk(running.bootstrap_servers) as talk:
         set_quota(talk, {"user": None}, "controller_mutation_rate", 1)
-        first = talk.ask(CreateTopicsRequest(topics=[creatable("a", partitions=60), creatable("b")]))
+        first = talk.ask(
+            CreateTopicsRequest(topics=[creatable("a", partitions=60), creatable("b")], timeout_ms=TIMEOUT_MS)
+        )
         assert [row.error_code for row in first.topics] == [0, 0]
-        last = talk.ask(CreateTopicsRequest(topics=[creatable("c")]))
+        last = talk.ask(CreateTopicsRequest(topics=[creatable("c")], timeout_ms=TIMEOUT_MS))
         assert last.topics[0].error_code == errors.THROTTLING_QUOTA_EXCEEDED.code
 
 

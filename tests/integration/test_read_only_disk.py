@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from memory_disk import disk_of
 from talk import Talk, batch
 
 from barnabas.model import errors
 from barnabas.testing import Broker
-from barnabas.world.memory import MemoryDisk
 
 HOME, SECOND = "/home", "/second"
 GONE = errors.KAFKA_STORAGE_ERROR.code
@@ -28,12 +28,6 @@ def broker() -> Iterator[Broker]:
 def talk(broker: Broker) -> Iterator[Talk]:
     with Talk(broker.bootstrap_servers) as connection:
         yield connection
-
-
-def disk_of(broker: Broker) -> MemoryDisk:
-    disk = broker.node.world.disk
-    assert isinstance(disk, MemoryDisk)
-    return disk
 
 
 def test_the_partitions_of_a_read_only_disk_are_gone_and_the_rest_lives(broker: Broker, talk: Talk) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates import Authority
-from rights import CERTIFIED, FAILED, GROUP, TOPIC, TXN, C, G, Granted, May, T, codes, guarded_settings, signed_in
+from rights import CERTIFIED, FAILED, GROUP, TOPIC, TXN, C, G, Granted, May, T, codes, signed_in
 from talk import Talk, batch, fetch_request, produce_request
 
 from barnabas.model import errors
@@ -24,39 +24,6 @@ from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def broker(authority: Authority) -> Iterator[Broker]:
-    with Broker(settings=guarded_settings(authority)) as running, signed_in(running, "admin") as admin:
-        admin.create(TOPIC)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def admin(broker: Broker) -> Iterator[Talk]:
-    with signed_in(broker, "admin") as talk:
-        yield talk
-
-
-@pytest.fixture
-def alice(broker: Broker) -> Iterator[Talk]:
-    with signed_in(broker, "alice") as talk:
-        yield talk
-
-
-@pytest.fixture
-def grant(admin: Talk) -> Iterator[Granted]:
-    granted = Granted(admin)
-    granted.nothing()
-    yield granted
-    granted.nothing()
-
 
 # --- what stays hidden ------------------------------------------------------------------------------------------------
 
@@ -180,25 +147,25 @@ def test_an_idempotent_producer_needs_only_a_topic_that_it_may_write_to(alice: T
 # --- who is asking ----------------------------------------------------------------------------------------------------
 
 
-def test_who_does_not_sign_in_is_anonymous(broker: Broker, grant: Granted) -> None:
-    with Talk(broker.address_of("PLAINTEXT")) as talk:
+def test_who_does_not_sign_in_is_anonymous(guarded: Broker, grant: Granted) -> None:
+    with Talk(guarded.address_of("PLAINTEXT")) as talk:
         assert talk.fetch(TOPIC).error_code == errors.TOPIC_AUTHORIZATION_FAILED.code
         grant(May.READ, T, principal="User:ANONYMOUS")
         assert talk.fetch(TOPIC).error_code == 0
 
 
-def test_who_shows_a_certificate_is_its_subject(broker: Broker, authority: Authority, grant: Granted) -> None:
+def test_who_shows_a_certificate_is_its_subject(guarded: Broker, authority: Authority, grant: Granted) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     carol = authority.issue("/O=Test/CN=carol")
     grant(May.READ, T, principal=CERTIFIED)
     grant(May.READ, G, "none", principal=CERTIFIED)
-    with signed_in(broker, "admin") as admin:
+    with signed_in(guarded, "admin") as admin:
         assert admin.produce(TOPIC, batch(b"for carol")).error_code == 0
         end = admin.offset(TOPIC, -1).offset
     consumer = Consumer(
         {
-            "bootstrap.servers": broker.address_of("SSL"),
+            "bootstrap.servers": guarded.address_of("SSL"),
             "group.id": "none",
             "security.protocol": "SSL",
             "ssl.ca.location": str(authority.certificate),
@@ -219,7 +186,7 @@ def test_who_shows_a_certificate_is_its_subject(broker: Broker, authority: Autho
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_admin_client_of_others_makes_finds_and_removes_rules(broker: Broker, grant: Granted) -> None:
+def test_the_admin_client_of_others_makes_finds_and_removes_rules(guarded: Broker, grant: Granted) -> None:
     from confluent_kafka.admin import (
         AclBinding,
         AclBindingFilter,
@@ -234,7 +201,7 @@ def test_the_admin_client_of_others_makes_finds_and_removes_rules(broker: Broker
 
     client = AdminClient(
         {
-            "bootstrap.servers": broker.address_of("SASL_PLAINTEXT"),
+            "bootstrap.servers": guarded.address_of("SASL_PLAINTEXT"),
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": "admin",

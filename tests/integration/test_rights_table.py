@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from certificates import Authority
-from rights import FAILED, TOPIC, C, Granted, May, T, codes, guarded_settings, signed_in
+from rights import FAILED, TOPIC, C, Granted, May, T, codes
 from rights_table import FREE, IMPLIED, NEEDS, OTHER_WAYS, VERSIONS, requests
 from talk import Talk, batch, produce_request
 
 from barnabas.broker.authorize import TABLE
 from barnabas.broker.routes import ROUTES
 from barnabas.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
-from barnabas.testing import Broker
 from barnabas.wire.api import ApiKey
 from barnabas.wire.messages import request_of
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def broker(authority: Authority) -> Iterator[Broker]:
-    with Broker(settings=guarded_settings(authority)) as running, signed_in(running, "admin") as admin:
-        admin.create(TOPIC)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def admin(broker: Broker) -> Iterator[Talk]:
-    with signed_in(broker, "admin") as talk:
-        yield talk
-
-
-@pytest.fixture
-def alice(broker: Broker) -> Iterator[Talk]:
-    with signed_in(broker, "alice") as talk:
-        yield talk
-
-
-@pytest.fixture
-def grant(admin: Talk) -> Iterator[Granted]:
-    granted = Granted(admin)
-    granted.nothing()
-    yield granted
-    granted.nothing()
 
 
 def is_refused(talk: Talk, key: ApiKey) -> bool:

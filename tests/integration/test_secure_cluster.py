@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates import Authority
+from waiting import until_async
 
 from barnabas.broker.node import Node
 from barnabas.broker.profile import DEVELOPMENT
@@ -46,12 +46,6 @@ def settings(directory: Path, authority: Authority, number: int, **more: str) ->
     }
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS_MAX):
-        while not is_so():
-            await asyncio.sleep(0.05)
-
-
 async def ask(node: Node, authority: Authority, login: Credentials, request: Message) -> Any:
     host, port = node.bootstrap_servers.split(":")
     tls = client_context(TlsFiles(trust_store=str(authority.certificate)))
@@ -83,13 +77,13 @@ def test_nodes_sign_in_to_each_other_and_forward_with_the_clients_rights(tmp_pat
                 given = settings(tmp_path, authority, number, controller_quorum_bootstrap_servers=servers)
                 nodes.append(Node(real_world(), BrokerSettings.of(given)))
                 await nodes[-1].start()
-            await until(lambda: all(len(node.services.raft.voters) == 3 for node in nodes))
+            await until_async(lambda: all(len(node.services.raft.voters) == 3 for node in nodes))
             follower = next(node for node in nodes if not node.services.controller.is_active)
             allowed = await ask(follower, authority, Credentials("PLAIN", "node", "s"), creation("t"))
             assert allowed.topics[0].error_code == 0
             refused = await ask(follower, authority, Credentials("PLAIN", "alice", "a"), creation("u"))
             assert refused.topics[0].error_code == errors.TOPIC_AUTHORIZATION_FAILED.code
-            await until(lambda: all("t" in node.services.image.topics.by_name for node in nodes))
+            await until_async(lambda: all("t" in node.services.image.topics.by_name for node in nodes))
             (partition,) = nodes[0].services.image.topics.by_name["t"].partitions
             assert len(partition.isr) == 3
         finally:

@@ -36,11 +36,6 @@ FRAME_BYTES_MAX = 524_288
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
     settings = {
         "listeners": ",".join(

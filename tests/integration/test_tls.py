@@ -23,11 +23,6 @@ LISTENERS = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,STRICT://127.0.0.1:0"
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def server(authority: Authority) -> Identity:
     return authority.issue("/O=Test/CN=localhost")
 
@@ -106,6 +101,28 @@ def test_a_certificate_of_an_authority_that_is_not_trusted_is_refused(
     context.load_cert_chain(stranger.certificate, stranger.key)
     with pytest.raises((ssl.SSLError, ConnectionError)):
         _talk_tls(broker.address_of("STRICT"), context)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("shows_certificate", "alert"), [(False, "certificate.required|handshake.failure"), (True, "unknown.ca")]
+)
+def test_a_client_that_is_refused_is_told_why(
+    authority: Authority, server: Identity, tmp_path: Path, version: ssl.TLSVersion, shows_certificate: bool, alert: str
+) -> None:
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(server.store),
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.client.auth": "required",
+    }
+    context = ssl.create_default_context(cafile=authority.certificate)
+    context.maximum_version = version
+    if shows_certificate:
+        stranger = Authority(tmp_path / "strangers", "Strangers").issue("/CN=mallory")
+        context.load_cert_chain(stranger.certificate, stranger.key)
+    with Broker(settings=settings) as broker, pytest.raises(ssl.SSLError, match=f"(?i){alert}"):
+        _talk_tls(broker.address_of("SSL"), context)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])

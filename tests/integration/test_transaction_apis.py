@@ -8,105 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talk import Talk, batch, produce_request
+from talk import Talk, batch
+from transactional import Transactional, code, committed_end, until_there
 
-from barnabas.coordinator.transaction_requests import Outcome
 from barnabas.model import errors
 from barnabas.model.errors import WireError
-from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.ids import OFFSETS_TOPIC
 from barnabas.testing import Broker
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
-from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
-from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
-from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 NewName = Callable[[], str]
-
-
-def code(error: WireError) -> int:
-    return error.code
-
-
-class Transactional:
-    """A transactional id over one connection."""
-
-    def __init__(self, talk: Talk, transactional_id: str) -> None:
-        self.talk = talk
-        self.transactional_id = transactional_id
-        self.id = self.epoch = -1
-        until_there(talk, transactional_id)
-
-    def init(self, version: int = 5, **more: Any) -> int:
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id, transaction_timeout_ms=more.pop("timeout_ms", 60_000), **more
-        )
-        answer = again(lambda: self.talk.ask(request, version))
-        if answer.error_code == 0:
-            self.id, self.epoch = answer.producer_id, answer.producer_epoch
-        return int(answer.error_code)
-
-    def produce_request(self, topic: str, value: bytes, *, partition: int = 0, sequence: int = 0) -> ProduceRequest:
-        records = batch(
-            value, producer_id=self.id, producer_epoch=self.epoch, base_sequence=sequence, is_transactional=True
-        )
-        return produce_request(topic, records, partition=partition, transactional_id=self.transactional_id)
-
-    def produce(self, topic: str, value: bytes, *, version: int = 12, **more: Any) -> int:
-        answer = self.talk.ask(self.produce_request(topic, value, **more), version)
-        return int(answer.responses[0].partition_responses[0].error_code)
-
-    def end(self, *, is_commit: bool = True, version: int = 5) -> Any:
-        request = EndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=self.id,
-            producer_epoch=self.epoch,
-            committed=is_commit,
-        )
-        return again(lambda: self.talk.ask(request, version))
-
-    def add(self, *topics: tuple[str, int], version: int = 3) -> list[int]:
-        wanted = [
-            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=[index]) for name, index in topics
-        ]
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=self.id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=wanted,
-        )
-        answer = self.talk.ask(request, version)
-        return [topic.results_by_partition[0].partition_error_code for topic in answer.results_by_topic_v3_and_below]
-
-    def describe(self) -> Any:
-        return self.talk.ask(DescribeTransactionsRequest(transactional_ids=[self.transactional_id])).transaction_states[
-            0
-        ]
-
-
-def until_there(talk: Talk, transactional_id: str) -> None:
-    answer = talk.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id]))
-    assert answer.coordinators[0].error_code == 0, answer
-    again(lambda: _Coded(talk.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]))))
-
-
-class _Coded:
-    def __init__(self, answer: Any) -> None:
-        self.error_code = answer.transaction_states[0].error_code
-
-
-def again(ask: Callable[[], Any]) -> Any:
-    """Ask until the coordinator is loaded and the transaction before has ended."""
-    passing = (errors.CONCURRENT_TRANSACTIONS.code, errors.COORDINATOR_LOAD_IN_PROGRESS.code)
-    for _ in range(1000):
-        answer = ask()
-        if answer.error_code not in passing:
-            return answer
-    raise AssertionError(answer)
 
 
 @pytest.fixture
@@ -369,109 +285,3 @@ def test_a_transaction_left_open_times_out_after_a_restart(restart: Callable[[],
         assert committed_end(talk) == 2
         producer.talk = talk
         assert producer.produce("t", b"late", sequence=1) == code(errors.INVALID_PRODUCER_EPOCH)
-
-
-def committed_end(talk: Talk) -> int:
-    """The last stable offset, once nothing is open any more."""
-    for _ in range(1000):
-        row = talk.fetch("t", isolation_level=1, max_wait_ms=5, min_bytes=1 << 20)
-        if row.last_stable_offset == row.high_watermark:
-            return int(row.last_stable_offset)
-    raise AssertionError(row)
-
-
-# --- settings ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_topic_of_transactions_is_made_as_the_settings_say() -> None:
-    settings = {
-        "transaction.state.log.num.partitions": "3",
-        "transaction.state.log.segment.bytes": "1048576",
-        "transaction.max.timeout.ms": "1000",
-        "transaction.partition.verification.enable": "false",
-    }
-    with Broker(settings=settings) as broker, Talk(broker.bootstrap_servers) as talk:
-        producer = Transactional(talk, "id")
-        image = broker.node.services.image
-        assert len(image.topics.by_name[TRANSACTIONS_TOPIC].partitions) == 3
-        assert dict(image.configs.of_topic(TRANSACTIONS_TOPIC)) == {
-            "cleanup.policy": "compact",
-            "compression.type": "uncompressed",
-            "min.insync.replicas": "1",
-            "segment.bytes": "1048576",
-            "unclean.leader.election.enable": "false",
-        }
-        assert producer.init(timeout_ms=1001) == code(errors.INVALID_TRANSACTION_TIMEOUT)
-        assert producer.init(timeout_ms=1000) == 0
-        talk.create("t")
-        assert producer.produce("t", b"unverified", version=11) == 0
-
-
-def test_a_production_broker_that_stands_alone_has_no_transactions() -> None:
-    settings = {"transaction.state.log.replication.factor": "3"}
-    with Broker(settings=settings) as broker, Talk(broker.bootstrap_servers) as talk:
-        answer = talk.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]))
-        assert answer.coordinators[0].error_code == code(errors.COORDINATOR_NOT_AVAILABLE)
-        request = InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=1000)
-        assert talk.ask(request).error_code == code(errors.NOT_COORDINATOR)
-
-
-def test_offsets_may_be_announced_before_anybody_has_asked_for_the_groups_coordinator() -> None:
-    with Broker() as broker, Talk(broker.bootstrap_servers) as talk:
-        producer = Transactional(talk, "id")
-        assert producer.init() == 0
-        request = AddOffsetsToTxnRequest(
-            transactional_id="id", producer_id=producer.id, producer_epoch=producer.epoch, group_id="g"
-        )
-        assert talk.ask(request).error_code == 0
-        assert [topic.topic for topic in producer.describe().topics] == [OFFSETS_TOPIC]
-        assert producer.end(version=4).error_code == 0
-
-
-def test_time_outs_and_expiry_are_looked_for_as_often_as_the_settings_say() -> None:
-    settings = {
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
-        "transactional.id.expiration.ms": "5000",
-        "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
-    }
-    with Broker(settings=settings) as broker, Talk(broker.bootstrap_servers) as talk:
-        talk.create("t")
-        producer = Transactional(talk, "id")
-        assert producer.init(timeout_ms=2000) == 0
-        assert producer.produce("t", b"v") == 0
-        broker.clock.advance(2200)
-        assert committed_end(talk) == 2
-        broker.clock.advance(7000)
-        broker.clock.advance(1000)
-        assert producer.describe().error_code == code(errors.TRANSACTIONAL_ID_NOT_FOUND)
-
-
-def test_a_leader_asks_again_as_long_as_the_settings_say(talk: Talk, name: str, shared_broker: Broker) -> None:
-    talk.create(name)
-    producer = Transactional(talk, f"id-{uuid.uuid4().hex[:8]}")
-    assert producer.init() == 0
-    coordinator: Any = shared_broker.node.services.transactions
-    asked: list[int] = []
-    add = coordinator.add_partitions
-
-    async def busy(request: Any) -> Any:
-        asked.append(1)
-        return Outcome(errors.CONCURRENT_TRANSACTIONS) if len(asked) < 4 else await add(request)
-
-    coordinator.add_partitions = busy
-    try:
-        assert producer.produce(name, b"v") == 0
-        assert len(asked) == 4
-
-        async def busy_for_ever(request: Any) -> Any:
-            asked.append(1)
-            return Outcome(errors.CONCURRENT_TRANSACTIONS)
-
-        coordinator.add_partitions = busy_for_ever
-        assert producer.end().error_code == 0
-        producer.epoch += 1
-        asked.clear()
-        assert producer.produce(name, b"v") == code(errors.CONCURRENT_TRANSACTIONS)
-        assert len(asked) in (5, 6, 7), "at once, when the last one has ended, and about every 20 of 100 milliseconds"
-    finally:
-        coordinator.add_partitions = add

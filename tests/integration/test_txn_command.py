@@ -6,7 +6,7 @@ import json
 
 import pytest
 from talk import Talk
-from test_transaction_apis import Transactional, committed_end
+from transactional import Transactional, committed_end
 
 from barnabas.cli.main import main
 from barnabas.model import errors

@@ -3,18 +3,22 @@
 //   GroupMember BOOTSTRAP GROUP TOPICS [name=value ...]   TOPICS is a list with commas, or /pattern (the broker resolves
 //                                                          it) for the consumer protocol
 //
-// Prints a JSON object per line: assigned and revoked partitions, records. Leaves the group when standard input ends.
-// java_member.py compiles and runs it.
+// Prints a JSON object per line: assigned and revoked partitions, records, and what the broker has taken as committed,
+// each with the time of the machine's monotonic clock. Leaves the group when standard input ends.
+// consumer_members.py compiles it.
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.CommitFailedException;
@@ -22,6 +26,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
@@ -31,6 +36,7 @@ public final class GroupMember {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     private static final Duration POLL = Duration.ofMillis(50);
+    private static final Map<TopicPartition, OffsetAndMetadata> UNCOMMITTED = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -65,10 +71,35 @@ public final class GroupMember {
     }
 
     private static void commit(KafkaConsumer<byte[], byte[]> consumer) {
+        if (UNCOMMITTED.isEmpty()) {
+            return;
+        }
         try {
-            consumer.commitSync();
+            consumer.commitSync(UNCOMMITTED);
         } catch (RebalanceInProgressException | CommitFailedException error) {
             System.err.println(error);
+            return;
+        }
+        ObjectNode row = row("committed");
+        ArrayNode offsets = row.putArray("offsets");
+        UNCOMMITTED.forEach((place, offset) ->
+            offsets.addArray().add(place.topic()).add(place.partition()).add(offset.offset()));
+        UNCOMMITTED.clear();
+        say(row);
+    }
+
+    private static ObjectNode row(String event) {
+        ObjectNode row = JSON.createObjectNode();
+        row.put("event", event);
+        row.put("at", System.nanoTime() / 1e9);
+        return row;
+    }
+
+    private static void say(ObjectNode row) {
+        try {
+            OUT.println(JSON.writeValueAsString(row));
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
     }
 
@@ -83,14 +114,15 @@ public final class GroupMember {
         isStopping.set(true);
     }
 
-    private static void say(ConsumerRecord<byte[], byte[]> record) throws IOException {
-        ObjectNode row = JSON.createObjectNode();
-        row.put("event", "record");
+    private static void say(ConsumerRecord<byte[], byte[]> record) {
+        ObjectNode row = row("record");
         row.put("topic", record.topic());
         row.put("partition", record.partition());
         row.put("offset", record.offset());
         row.put("value", record.value() == null ? "" : new String(record.value(), StandardCharsets.UTF_8));
-        OUT.println(JSON.writeValueAsString(row));
+        UNCOMMITTED.put(
+            new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+        say(row);
     }
 
     private static final class Listener implements ConsumerRebalanceListener {
@@ -109,26 +141,23 @@ public final class GroupMember {
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
             // What could not be committed because a rebalance had begun is committed before it goes on.
             commit(consumer);
+            UNCOMMITTED.keySet().removeAll(partitions);
             say("revoked", partitions);
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            UNCOMMITTED.keySet().removeAll(partitions);
             say("revoked", partitions);
         }
 
         private static void say(String event, Collection<TopicPartition> partitions) {
-            ObjectNode row = JSON.createObjectNode();
-            row.put("event", event);
+            ObjectNode row = row(event);
             ArrayNode named = row.putArray("partitions");
             for (TopicPartition partition : partitions) {
                 named.addArray().add(partition.topic()).add(partition.partition());
             }
-            try {
-                OUT.println(JSON.writeValueAsString(row));
-            } catch (IOException error) {
-                throw new java.io.UncheckedIOException(error);
-            }
+            GroupMember.say(row);
         }
     }
 }
