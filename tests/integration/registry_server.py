@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
+
+from small_http import Answer, Asked, SmallHttpServer
 
 NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
 
 
-class RegistryServer:
+class RegistryServer(SmallHttpServer):
     def __init__(self) -> None:
         self.schemas: list[dict[str, Any]] = []
         self.subjects: dict[str, list[int]] = {}
         self.requests: list[str] = []
         self.login = ""  # what the Authorization header must say, if anything
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
-                server.requests.append(self.path)
-                if server.login and self.headers.get("authorization") != server.login:
-                    status, said = 401, {"error_code": 401, "message": "Unauthorized"}
-                else:
-                    status, said = server.respond([unquote(part) for part in path.strip("/").split("/")])
-                content = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__()
 
     def add(self, text: str, *, kind: str = "AVRO", subject: str = "", references: tuple[Any, ...] = ()) -> int:
         """The id of a new schema, which is a version of the subject from now on."""
@@ -50,7 +24,15 @@ class RegistryServer:
         self.subjects.setdefault(subject or f"subject-{len(self.schemas)}", []).append(len(self.schemas))
         return len(self.schemas)
 
-    def respond(self, path: list[str]) -> tuple[int, dict[str, Any]]:
+    def respond(self, asked: Asked) -> Answer:
+        self.requests.append(asked.target)
+        if self.login and asked.headers.get("authorization") != self.login:
+            status, said = 401, {"error_code": 401, "message": "Unauthorized"}
+        else:
+            status, said = self._find(asked.parts)
+        return Answer(status, json.dumps(said).encode())
+
+    def _find(self, path: list[str]) -> tuple[int, dict[str, Any]]:
         match path:
             case "schemas", "ids", number if int(number) <= len(self.schemas):
                 return 200, self.schemas[int(number) - 1]

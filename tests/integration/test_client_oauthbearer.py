@@ -7,12 +7,12 @@ import json
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from small_http import Answer, Asked, SmallHttpServer
 from tokens import AUDIENCE, ISSUER, LISTENER, Issuer
 
 from barnabas import ProducerSettings, blocking
@@ -45,7 +45,7 @@ def broker(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield running
 
 
-class TokenServer:
+class TokenServer(SmallHttpServer):
     """Gives out tokens by client id and secret; ``status``, ``life`` and ``body`` may be changed."""
 
     def __init__(self, issuer: Issuer) -> None:
@@ -54,35 +54,15 @@ class TokenServer:
         self.status = 200
         self.life: Any = 3600
         self.body: bytes | None = None
+        super().__init__("/token")
 
-    def __enter__(self) -> Self:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-                who = b64decode(self.headers["authorization"].removeprefix("Basic ")).decode()
-                server.asked.append((who, form))
-                said = {"access_token": server.issuer.token(), "expires_in": server.life, "token_type": "Bearer"}
-                body = json.dumps(said).encode() if server.body is None else server.body
-                self.send_response(server.status if who == "me:hush" else 401)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/token"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def respond(self, asked: Asked) -> Answer:
+        who = b64decode(asked.headers["authorization"].removeprefix("Basic ")).decode()
+        self.asked.append((who, parse_qs(asked.body.decode())))
+        said = {"access_token": self.issuer.token(), "expires_in": self.life, "token_type": "Bearer"}
+        return Answer(
+            self.status if who == "me:hush" else 401, json.dumps(said).encode() if self.body is None else self.body
+        )
 
 
 @pytest.fixture

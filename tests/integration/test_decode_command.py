@@ -34,9 +34,8 @@ SAID = '{"id": 7, "item": "tea", "price": "12.50", "at": "2026-01-31T12:00:00+00
 
 @pytest.fixture
 def registry() -> Iterator[RegistryServer]:
-    running = RegistryServer()
-    yield running
-    running.close()
+    with RegistryServer() as running:
+        yield running
 
 
 class Cli:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from small_http import Answer, Asked, SmallHttpServer
 from talk import Talk
 
 from barnabas.model import errors
@@ -80,42 +79,19 @@ def message(token: str, *, authorised_as: str = "", extra: str = "") -> bytes:
     return f"n,{who},\x01auth=Bearer {token}\x01{extra}\x01".encode()
 
 
-class KeyServer:
-    """Shows an issuer's keys at ``url``; ``answer`` may be changed to make it misbehave."""
+class KeyServer(SmallHttpServer):
+    """Shows an issuer's keys at ``url``; ``status`` and ``headers`` may be changed to make it misbehave."""
 
     def __init__(self, issuer: Issuer) -> None:
         self.issuer = issuer
         self.asked = 0
         self.status = 200
         self.headers: dict[str, str] = {}
+        super().__init__("/keys")
 
-    def __enter__(self) -> Self:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                server.asked += 1
-                body = server.issuer.key_set
-                self.send_response(server.status)
-                for name, value in server.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/keys"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def respond(self, asked: Asked) -> Answer:
+        self.asked += 1
+        return Answer(self.status, self.issuer.key_set, self.headers)
 
 
 def sign_in(talk: Talk, token: str, **more: str) -> SaslAuthenticateResponse:

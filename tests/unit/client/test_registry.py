@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from base64 import b64decode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from small_http import Answer, Asked, SmallHttpServer
 
 from barnabas.client.errors import RegistryRefused, RegistryUnreachable, Undecodable
 from barnabas.client.record import ConsumerRecord
@@ -33,11 +31,7 @@ OLD = {"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name
 NEW = {**OLD, "fields": [*OLD["fields"], {"name": "item", "type": "string", "default": "tea"}]}
 
 
-def _parts(path: str) -> list[str]:
-    return [unquote(part) for part in path.partition("?")[0].strip("/").split("/")]
-
-
-class SmallRegistry:
+class SmallRegistry(SmallHttpServer):
     """As much of the REST interface as the client uses; ids are global, versions those of a subject."""
 
     def __init__(self) -> None:
@@ -45,45 +39,16 @@ class SmallRegistry:
         self.subjects: dict[str, list[int]] = {}
         self.requests: list[tuple[str, str]] = []
         self.answer: bytes | None = None  # what is sent instead, byte for byte
-        small = self
+        super().__init__()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._serve(None)
+    def respond(self, asked: Asked) -> Answer | bytes:
+        self.requests.append((asked.method, asked.target))
+        if self.answer is not None:
+            return self.answer
+        status, said = self._find(asked.method, asked.parts, json.loads(asked.body) if asked.body else None)
+        return Answer(status, json.dumps(said).encode())
 
-            def do_DELETE(self) -> None:
-                self._serve(None)
-
-            def do_POST(self) -> None:
-                self._serve(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-
-            def do_PUT(self) -> None:
-                self.do_POST()
-
-            def _serve(self, body: Any) -> None:
-                small.requests.append((self.command, self.path))
-                if small.answer is not None:
-                    self.wfile.write(small.answer)
-                    return
-                status, said = small.respond(self.command, _parts(self.path), body)
-                content = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def respond(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
+    def _find(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
         match method, path:
             case "GET", ["schemas", "ids", number]:
                 if int(number) > len(self.schemas):
@@ -126,9 +91,8 @@ class SmallRegistry:
 
 @pytest.fixture
 def small() -> Iterator[SmallRegistry]:
-    running = SmallRegistry()
-    yield running
-    running.close()
+    with SmallRegistry() as running:
+        yield running
 
 
 def there(serde: Serde[Any], content: Any, topic: str = "orders") -> bytes:
