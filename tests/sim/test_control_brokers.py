@@ -81,6 +81,22 @@ def test_a_broker_whose_process_ends_is_fenced_at_once() -> None:
     story(tell)
 
 
+def test_a_broker_whose_process_ends_before_a_new_controller_has_heard_of_it_is_fenced_at_once() -> None:
+    async def whole() -> None:
+        cluster = SimulatedCluster(1, brokers=5)
+        await cluster.start_all()
+        await until_async(lambda: voters(cluster) == {ALL})
+        cluster.kill(active(cluster))
+        await until_async(lambda: active(cluster) > 0)
+        watcher = cluster.nodes[active(cluster)]
+        await asyncio.sleep(0.1)  # it has asked after everybody, and found them well
+        cluster.kill(4)
+        assert await until_async(lambda: is_fenced(watcher, 4)) < 1
+        await cluster.stop_all()
+
+    simulate(whole, seed=1, time_s_max=VIRTUAL_SECONDS_MAX)
+
+
 def test_a_broker_that_only_lost_its_connection_is_not_fenced() -> None:
     async def tell(cluster: SimulatedCluster) -> None:
         alive = others(cluster, active(cluster))[0]

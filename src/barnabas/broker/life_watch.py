@@ -1,9 +1,10 @@
 """Notices at once that a broker's process has ended, where a session would take seconds to.
 
 The active controller remembers the connection on which each broker sends its heartbeats. When one closes, the broker's
-own listener is dialled: if nothing listens there, the process is gone and is fenced; if anything else happens, its
-session decides as always. A controller that has just become active asks so after every broker, since it may have
-succeeded one that died together with its broker. Kafka waits for the session in all these cases.
+own listener is dialled: if nothing listens there, the process is gone and is fenced; if anything else happens, it is
+dialled again after a while, until it is heard of or its session ends as always. A controller that has just become
+active asks so after every broker, since it may have succeeded one that died together with its broker, and another may
+die before its first heartbeat. Kafka waits for the session in all these cases.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from barnabas.metadata.active_controller import ActiveController
+from barnabas.metadata.brokers_image import BrokerImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.metadata.sessions import Session
 from barnabas.observe.log import logger
@@ -23,6 +25,7 @@ from barnabas.world.timers import Timer, Timers
 log = logger("life_watch")
 
 LOOK_MS: Final = 50
+ASK_AGAIN_MS: Final = 250
 DIAL_MS_MAX: Final = 2000
 CLIENT_ID: Final = "life-watch"
 
@@ -65,7 +68,7 @@ class LifeWatch:
         self._is_refused = is_refused
         self._heard: dict[int, _Heard] = {}
         self._timer: Timer | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking: dict[Session, asyncio.Task[None]] = {}
         self._is_stopped = False
         controller.on_activity(self._on_activity)
 
@@ -78,9 +81,10 @@ class LifeWatch:
     async def stop(self) -> None:
         self._is_stopped = True
         self._forget()
-        for task in self._tasks:
+        tasks = list(self._asking.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*sorted(self._tasks, key=asyncio.Task.get_name), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_activity(self, is_active: bool) -> None:
         self._forget()
@@ -107,18 +111,25 @@ class LifeWatch:
         self._arm()
 
     def _start_asking(self, session: Session) -> None:
-        if session.broker_id == self._node_id:
-            return  # it lives and dies with us
+        if session.broker_id == self._node_id or session in self._asking:
+            return  # it lives and dies with us; or is being asked after
         name = f"life-watch:{session.broker_id}"
         task = asyncio.get_running_loop().create_task(self._ask_after(session), name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._asking[session] = task
+        task.add_done_callback(lambda _: self._asking.pop(session))
 
     async def _ask_after(self, session: Session) -> None:
+        while (broker := self._unheard(session)) is not None and broker.end_points:
+            end_point = broker.end_point(self._listener_name or "") or broker.end_points[0]
+            if await self._is_refused(end_point.host, end_point.port) and self._unheard(session) is not None:
+                log.info("a broker's process has ended", broker=session.broker_id, broker_epoch=session.epoch)
+                await self._active.broker_gone(session)
+                return
+            await self._timers.sleep(ASK_AGAIN_MS)
+
+    def _unheard(self, session: Session) -> BrokerImage | None:
+        """The broker, if it is still for us to find out what has become of it."""
         broker = self._controller.image.brokers.get(session.broker_id)
-        if broker is None or not broker.end_points:
-            return
-        end_point = broker.end_point(self._listener_name or "") or broker.end_points[0]
-        if await self._is_refused(end_point.host, end_point.port) and self._controller.is_active:
-            log.info("a broker's process has ended", broker=session.broker_id, broker_epoch=session.epoch)
-            await self._active.broker_gone(session)
+        if broker is None or broker.is_fenced or broker.epoch != session.epoch:
+            return None
+        return broker if self._controller.is_active and session.broker_id not in self._heard else None
