@@ -109,35 +109,31 @@ def _filter(asked: DeleteAclsRequest.DeleteAclsFilter | DescribeAclsRequest) -> 
 
 def _found(security: SecurityImage, wanted: Filter) -> list[tuple[Uuid, Rule]]:
     if not wanted.is_known:
-        raise ApiError(INVALID_REQUEST, "The filter has a type, operation or permission that is not known.")
+        raise ApiError(INVALID_REQUEST, "the filter has a type, an operation or a permission that is not known")
     rules = ((entry_id, Rule(*entry)) for entry_id, entry in security.acls.items())
     return sorted((pair for pair in rules if wanted.matches(pair[1])), key=lambda pair: (pair[1], pair[0]))
 
 
 def _check_new(rule: Rule) -> None:
     if rule.resource_type not in _KINDS:
-        raise ApiError(INVALID_REQUEST, f"Invalid resourceType {rule.resource_type}")
+        raise ApiError(INVALID_REQUEST, f"no rule can be for resources of type {rule.resource_type}")
     if rule.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise ApiError(INVALID_REQUEST, f"Invalid patternType {rule.pattern_type}")
+        raise ApiError(INVALID_REQUEST, f"a rule is literal (3) or prefixed (4), not {rule.pattern_type}")
     if rule.operation not in _OPERATIONS:
-        raise ApiError(INVALID_REQUEST, f"Invalid operation {rule.operation}")
+        raise ApiError(INVALID_REQUEST, f"{rule.operation} is no operation that a rule can be about")
     if rule.permission_type not in (Permission.DENY, Permission.ALLOW):
-        raise ApiError(INVALID_REQUEST, f"Invalid permissionType {rule.permission_type}")
+        raise ApiError(INVALID_REQUEST, f"a rule denies (2) or allows (3), not {rule.permission_type}")
     if not rule.resource_name:
-        raise ApiError(INVALID_REQUEST, "Resource name should not be empty")
+        raise ApiError(INVALID_REQUEST, "a rule names its resource; * means all of them")
     if rule.resource_type == ResourceType.CLUSTER and rule.resource_name != CLUSTER_NAME:
-        raise ApiError(INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+        raise ApiError(INVALID_REQUEST, f"the cluster is called {CLUSTER_NAME} in a rule, not {rule.resource_name}")
     kind, colon, _ = rule.principal.partition(":")
     if not (kind and colon):
-        raise ApiError(
-            INVALID_REQUEST,
-            f"Could not parse principal from `{rule.principal}` (no colon is present separating the principal type "
-            "from the principal name)",
-        )
+        raise ApiError(INVALID_REQUEST, f"the principal {rule.principal!r} has no type: say User:<name>")
     if not rule.host:
-        raise ApiError(INVALID_REQUEST, "Host should not be empty")
+        raise ApiError(INVALID_REQUEST, "a rule names the host that it is for; * means all of them")
 
 
 def _check_count(count: int) -> None:
     if count > RECORDS_MAX:
-        raise ApiError(POLICY_VIOLATION, f"Cannot change more than {RECORDS_MAX} acls in a single operation.")
+        raise ApiError(POLICY_VIOLATION, f"one request may change {RECORDS_MAX} rules, not {count}: ask in parts")

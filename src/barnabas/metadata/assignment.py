@@ -31,14 +31,12 @@ def place_partitions(
         )
         return [_placed(image, replicas) for replicas in placed]
     except ApiError as error:
-        raise ApiError(
-            error.error, f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
-        ) from None
+        raise ApiError(error.error, f"no place for {replication_factor} replicas: {error.message}") from None
 
 
 def _placed(image: ClusterImage, replicas: Sequence[int]) -> PartitionImage:
     if not any(image.is_active(broker_id) for broker_id in replicas):
-        raise ApiError(INVALID_REPLICATION_FACTOR, "All brokers are currently fenced or in controlled shutdown.")
+        raise ApiError(INVALID_REPLICATION_FACTOR, "the brokers that could take them are fenced or shutting down")
     return new_partition(image, replicas)
 
 
@@ -47,8 +45,7 @@ def assigned_partition(image: ClusterImage, index: int, replicas: Sequence[int])
     if not any(image.is_active(broker_id) for broker_id in replicas):
         raise ApiError(
             INVALID_REPLICA_ASSIGNMENT,
-            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-            "controlled shutdown.",
+            f"partition {index} would have no leader: its brokers {list(replicas)} are all fenced or shutting down",
         )
     return new_partition(image, replicas)
 
@@ -66,23 +63,21 @@ def new_partition(image: ClusterImage, replicas: Sequence[int]) -> PartitionImag
 def check_assignment(image: ClusterImage, replicas: Sequence[int], *, replication_factor: int | None) -> None:
     """INVALID_REPLICA_ASSIGNMENT unless these are distinct registered brokers, as many as asked."""
     if not replicas:
-        raise ApiError(INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list.")
+        raise ApiError(
+            INVALID_REPLICA_ASSIGNMENT, "a partition has at least one replica, and the assignment names none"
+        )
     previous: int | None = None
     for broker_id in sorted(replicas):
         if broker_id not in image.brokers:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
+                f"the assignment names broker {broker_id}, which is not registered",
             )
         if broker_id == previous:
-            raise ApiError(
-                INVALID_REPLICA_ASSIGNMENT,
-                f"The manual partition assignment includes the broker {broker_id} more than once.",
-            )
+            raise ApiError(INVALID_REPLICA_ASSIGNMENT, f"the assignment names broker {broker_id} twice")
         previous = broker_id
     if replication_factor is not None and len(replicas) != replication_factor:
         raise ApiError(
             INVALID_REPLICA_ASSIGNMENT,
-            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
-            f"consistent with previous partitions, which have {replication_factor} replica(s).",
+            f"the assignment is of {len(replicas)} replicas, and others of the topic are of {replication_factor}",
         )

@@ -34,7 +34,7 @@ def table_of(schema: ConfigSchema, resource: ConfigResource) -> SettingTable:
         return schema.broker_settings
     if resource.type == ResourceType.GROUP:
         return schema.group_settings
-    raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource.type}")
+    raise ApiError(INVALID_REQUEST, f"resources of type {resource.type} have no settings here")
 
 
 def check(
@@ -51,8 +51,7 @@ def check(
         if value is not None and len(value) > VALUE_LENGTH_MAX:
             raise ApiError(
                 INVALID_CONFIG,
-                f"The configuration value cannot be added because it exceeds the maximum value size of "
-                f"{VALUE_LENGTH_MAX} bytes.",
+                f"the value of {name} has {len(value)} characters; {VALUE_LENGTH_MAX} are allowed",
             )
     values = {**image.configs.of(resource), **changes}
     own = {name: value for name, value in values.items() if value is not None}
@@ -71,14 +70,20 @@ def _check_min_isr(image: ClusterImage, resource: ConfigResource, name: str, val
     if name != MIN_INSYNC_REPLICAS or resource.type != ResourceType.BROKER or not image.has_elr:
         return
     if resource.name:
-        raise ApiError(INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+        raise ApiError(
+            INVALID_CONFIG,
+            f"{name} is the same on all brokers while there are eligible leader replicas: set it for the cluster",
+        )
     if value is None:
-        raise ApiError(INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+        raise ApiError(
+            INVALID_CONFIG,
+            f"{name} of the cluster cannot go while there are eligible leader replicas: set another value",
+        )
 
 
 def _check_topic(image: ClusterImage, schema: ConfigSchema, name: str, own: Mapping[str, str]) -> None:
     if not name:
-        raise ApiError(INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise ApiError(INVALID_REQUEST, "name a topic: what holds for all of them is set on the brokers")
     topic_names.check(name)
     reason = schema.reason_invalid_topic(image.configs, own)
     if reason is not None:
@@ -87,17 +92,14 @@ def _check_topic(image: ClusterImage, schema: ConfigSchema, name: str, own: Mapp
 
 def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str | None]) -> None:
     if broker and not (broker.isascii() and broker.isdigit()):
-        raise ApiError(INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+        raise ApiError(INVALID_REQUEST, f"a broker is named by its number, not {broker!r}")
     for name, value in changes.items():
         if value is None:
             continue
         try:
             setting = _broker_setting(schema, name)
             if not broker and (setting.update is Update.PER_BROKER or setting.per_listener):
-                raise ApiError(
-                    INVALID_REQUEST,
-                    f"Cannot update these configs at default cluster level, broker id must be specified: {name}",
-                )
+                raise ApiError(INVALID_REQUEST, f"{name} is set for one broker, not for the cluster: name a broker")
             setting.parse(value)
         except InvalidSetting as error:
             raise ApiError(INVALID_REQUEST, str(error)) from None
@@ -113,20 +115,19 @@ def _broker_setting(schema: ConfigSchema, name: str) -> Setting:
     if not is_for_listener and setting.update is Update.READ_ONLY:
         raise ApiError(
             INVALID_REQUEST,
-            f"Cannot update these configs dynamically: {name}; put it into the broker's file and restart it",
+            f"{name} cannot change while the broker runs; put it into the broker's file and restart it",
         )
     if not is_for_listener and setting.per_listener:
         raise ApiError(
             INVALID_REQUEST,
-            "These security configs can be dynamically updated only per-listener using the listener prefix: "
-            f"{name}; say {_LISTENER_PREFIX}<listener>.{name}",
+            f"{name} changes for one listener at a time while the broker runs: say {_LISTENER_PREFIX}<listener>.{name}",
         )
     return setting
 
 
 def _check_group(schema: ConfigSchema, group: str, own: Mapping[str, str]) -> None:
     if not group:
-        raise ApiError(INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(INVALID_REQUEST, "name a group: what holds for all of them is set on the brokers")
     try:
         schema.group_settings.parse(own)
     except InvalidSetting as error:
@@ -135,8 +136,8 @@ def _check_group(schema: ConfigSchema, group: str, own: Mapping[str, str]) -> No
 
 def _check_exists(image: ClusterImage, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in image.topics:
-        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name!r}")
     if resource.type == ResourceType.BROKER and resource.name:
         node_id = int(resource.name)
         if node_id not in image.brokers and node_id not in image.controllers:
-            raise ApiError(BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
+            raise ApiError(BROKER_ID_NOT_REGISTERED, f"there is no node {node_id}")

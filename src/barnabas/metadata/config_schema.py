@@ -78,7 +78,7 @@ class ConfigSchema:
         """Why a topic cannot have these configurations of its own, or None."""
         for name, text in own.items():
             if name not in self.topic_settings:
-                return f"Unknown topic config name: {name}{self.topic_settings.suggestion(name)}"
+                return f"topics have no setting {name!r}{self.topic_settings.suggestion(name)}"
             try:
                 self.topic_settings[name].parse(text)
             except InvalidSetting as error:
@@ -88,7 +88,7 @@ class ConfigSchema:
             for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
         )
         if least > most:
-            return f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+            return f"min.compaction.lag.ms ({least}) is above max.compaction.lag.ms ({most})"
         return None
 
     def is_list(self, table: SettingTable, name: str) -> bool:

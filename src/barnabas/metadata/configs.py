@@ -28,7 +28,7 @@ SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
-_OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+_OPERATIONS: Final = (SET, DELETE, APPEND, SUBTRACT)
 
 
 class _Outcome(NamedTuple):
@@ -157,13 +157,16 @@ def _operated(
     table = table_of(schema, resource)
     operation = config.config_operation
     if operation not in _OPERATIONS:
-        raise ApiError(INVALID_REQUEST, f"Unknown operations type {operation}")
+        raise ApiError(
+            INVALID_REQUEST,
+            f"a setting is set (0), deleted (1), appended to (2) or subtracted from (3), not {operation}",
+        )
     if operation in (SET, DELETE):
         return config.value if operation == SET else None
     if not schema.is_list(table, config.name):
         raise ApiError(
             INVALID_CONFIG,
-            f"Can't {_OPERATIONS[operation]} to key {config.name} because its type is not LIST.",
+            f"{config.name} is no list that could be appended to or subtracted from: set it",
         )
     setting = table[config.name]
     current = image.configs.of(resource).get(config.name)
@@ -178,15 +181,16 @@ def _operated(
 
 def _check_once(count: int) -> None:
     if count > 1:
-        raise ApiError(INVALID_REQUEST, "Each resource must appear at most once.")
+        raise ApiError(INVALID_REQUEST, "the request names the resource twice")
 
 
 def _check_names(names: Iterable[str]) -> None:
-    if any(count > 1 for count in Counter(names).values()):
-        raise ApiError(INVALID_REQUEST, "Error due to duplicate config keys")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ApiError(INVALID_REQUEST, f"the request names {name} twice")
 
 
 def _check_not_null(names: Iterable[str]) -> None:
     refused = ", ".join(names)
     if refused:
-        raise ApiError(INVALID_REQUEST, f"Null value not supported for : {refused}")
+        raise ApiError(INVALID_REQUEST, f"no value is given for {refused}")

@@ -25,7 +25,7 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 def check_size(record_count: int) -> None:
     """POLICY_VIOLATION if a decision would write more than fits in one batch."""
     if record_count > RECORDS_MAX:
-        raise ApiError(POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        raise ApiError(POLICY_VIOLATION, f"one request may change {RECORDS_MAX} things, and this is more: ask in parts")
 
 
 class Decision(NamedTuple, Generic[R]):

@@ -35,7 +35,7 @@ def elect_leaders(image: ClusterImage, request: ElectLeadersRequest, facts: Fact
     """Asked about all partitions, those that need no election are left out of the answer."""
     election = _TYPES.get(request.election_type)
     if election is None:
-        raise ApiError(INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        raise ApiError(INVALID_REQUEST, f"an election is preferred (0) or unclean (1), not {request.election_type}")
     is_about_all = request.topic_partitions is None
     wanted = (
         [(name, range(len(image.topics.by_name[name].partitions))) for name in sorted(image.topics.by_name)]
@@ -61,9 +61,9 @@ def elect_leaders(image: ClusterImage, request: ElectLeadersRequest, facts: Fact
 def _elect(image: ClusterImage, facts: Facts, name: str, index: int, election: Election) -> PartitionChangeRecord:
     topic = image.topic(name)
     if topic is None:
-        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     if not 0 <= index < len(topic.partitions):
-        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"the topic {name!r} has no partition {index}")
     partition = topic.partitions[index]
     is_preferred = election is Election.PREFERRED
     if partition.has_preferred_leader if is_preferred else partition.has_leader:

@@ -44,7 +44,7 @@ def update_features(
             upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
             records.extend(_update(image, facts, update.feature, update.max_version_level, upgrade_type))
     except ApiError as error:
-        sentence = f"The update failed for all features since the following feature had an error: {error.message}"
+        sentence = f"no feature was changed: {error.message}"
         return Decision([], UpdateFeaturesResponse(error_code=error.error.code, error_message=sentence))
     enables_elr = any(
         update.feature == ELIGIBLE_LEADER_REPLICAS_VERSION and update.max_version_level > 0
@@ -65,22 +65,19 @@ def _update(image: ClusterImage, facts: Facts, name: str, level: int, upgrade_ty
     current = finalized(image.features).get(name, 0)
 
     def refused(reason: str) -> ApiError:
-        return ApiError(INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}")
+        return ApiError(INVALID_UPDATE_VERSION, f"{name} cannot go to level {level}: {reason}")
 
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise refused("The controller does not support the given upgrade type.")
+        raise refused(f"one goes up (1), safely down (2) or unsafely down (3), not {upgrade_type}")
     if level < 0:
-        raise refused("A feature version cannot be less than 0.")
+        raise refused("levels begin at 0")
     reason = _reason_not_supported(image, facts, name, level)
     if reason is not None:
         raise refused(reason)
     if level < current and upgrade_type == UPGRADE:
-        raise refused(
-            "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
-            "unsafe downgrade."
-        )
+        raise refused(f"it is at {current}, and to go down one must ask for a downgrade, a safe or an unsafe one")
     if level > current and upgrade_type != UPGRADE:
-        raise refused("Can't downgrade to a newer version.")
+        raise refused(f"it is at {current}, so this is no downgrade")
     # The quorum's own level is no record of this log; the only one there is, is in force already.
     if name != KRAFT_VERSION:
         yield FeatureLevelRecord(name=name, feature_level=level)
@@ -88,26 +85,22 @@ def _update(image: ClusterImage, facts: Facts, name: str, level: int, upgrade_ty
 
 def _reason_not_supported(image: ClusterImage, facts: Facts, name: str, level: int) -> str | None:
     """Every node that is or may come back must know the level."""
-    nodes = [(f"Local controller {facts.node_id}", facts.features.get(name, _DISABLED))]
+    nodes = [(f"controller {facts.node_id}", facts.features.get(name, _DISABLED))]
     nodes += [
-        (f"Broker {broker_id}", image.brokers[broker_id].features.get(name, _DISABLED))
+        (f"broker {broker_id}", image.brokers[broker_id].features.get(name, _DISABLED))
         for broker_id in sorted(image.brokers)
     ]
     nodes += [
-        (f"Controller {controller_id}", image.controllers[controller_id].features.get(name, _DISABLED))
+        (f"controller {controller_id}", image.controllers[controller_id].features.get(name, _DISABLED))
         for controller_id in sorted(image.controllers)
         if controller_id != facts.node_id
     ]
     for who, levels in nodes:
         if level not in levels:
-            return (
-                f"{who} does not support this feature."
-                if levels.highest == 0
-                else f"{who} only supports versions {levels}"
-            )
+            return f"{who} does not have it" if levels.highest == 0 else f"{who} has the levels {levels}"
     for controller_id in sorted(facts.controller_ids):
         if controller_id != facts.node_id and controller_id not in image.controllers:
-            return f"controller {controller_id} has not registered, and may not support this feature"
+            return f"controller {controller_id} has yet to register and to say which levels it has"
     return None
 
 

@@ -41,7 +41,7 @@ def create_partitions(
             results.append(TopicResult(name=topic.name))
         except ApiError as error:
             results.append(_refused(topic.name, error))
-    duplicate = ApiError(INVALID_REQUEST, "Duplicate topic name.")
+    duplicate = ApiError(INVALID_REQUEST, "the request names the topic twice")
     results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
     return Decision([] if request.validate_only else records, CreatePartitionsResponse(results=results))
 
@@ -66,8 +66,7 @@ def _create(image: ClusterImage, wanted: CreatePartitionsTopic, *, seed: int, ea
         if len(wanted.assignments) != additional:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} "
-                "assignment(s) were specified.",
+                f"the request is for {additional} more partitions, and its assignment for {len(wanted.assignments)}",
             )
         partitions = []
         for index, assignment in enumerate(wanted.assignments, first):
@@ -79,10 +78,10 @@ def _create(image: ClusterImage, wanted: CreatePartitionsTopic, *, seed: int, ea
 def _additional(topic: TopicImage, count: int) -> int:
     existing = len(topic.partitions)
     if count == existing:
-        raise ApiError(INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
+        raise ApiError(INVALID_PARTITIONS, f"the topic has {existing} partitions already")
     if count < existing:
         raise ApiError(
             INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {existing} partition(s); {count} would not be an increase.",
+            f"the topic has {existing} partitions, and none can be taken away to leave {count}",
         )
     return count - existing

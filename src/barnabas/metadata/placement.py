@@ -136,17 +136,13 @@ def place(
     """The replicas of each new partition, preferred leader first, or INVALID_REPLICATION_FACTOR."""
     usable = list(brokers)
     if replication_factor <= 0:
-        raise ApiError(
-            INVALID_REPLICATION_FACTOR,
-            f"Invalid replication factor {replication_factor}: the replication factor must be positive.",
-        )
+        raise ApiError(INVALID_REPLICATION_FACTOR, "a partition has at least one replica")
     if all(broker.is_fenced for broker in usable):
-        raise ApiError(INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
+        raise ApiError(INVALID_REPLICATION_FACTOR, "no broker is alive that could take one")
     if replication_factor > len(usable):
         raise ApiError(
             INVALID_REPLICATION_FACTOR,
-            f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(usable)} broker(s) are registered.",
+            f"each needs a broker of its own, and {len(usable)} can take one",
         )
     stripes = _Stripes(usable, Chance(seed))
     return [stripes.next(replication_factor) for _ in range(partition_count)]

@@ -21,7 +21,7 @@ def allocate_producer_ids(
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     first = max(image.next_producer_id, 0)
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:
-        raise ApiError(UNKNOWN_SERVER_ERROR, "All producer ids have been handed out.")
+        raise ApiError(UNKNOWN_SERVER_ERROR, "all producer ids have been handed out")
     record = ProducerIdsRecord(
         broker_id=request.broker_id, broker_epoch=request.broker_epoch, next_producer_id=first + BLOCK_SIZE
     )

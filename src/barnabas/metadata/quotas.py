@@ -64,7 +64,7 @@ def alter_client_quotas(image: ClusterImage, request: AlterClientQuotasRequest) 
         try:
             entity = _entity(entry)
             if entity in done:
-                raise ApiError(INVALID_REQUEST, f"Ignoring duplicate entity {_text(entity)}")
+                raise ApiError(INVALID_REQUEST, f"the request names {_text(entity)} twice")
             done.add(entity)
             records += _records(image.client_quotas, entity, entry)
         except ApiError as error:
@@ -77,20 +77,17 @@ def _entity(entry: Entry) -> QuotaEntity:
     found: dict[str, str | None] = {}
     for part in entry.entity:
         if part.entity_type in found:
-            raise ApiError(INVALID_REQUEST, f"Invalid client quota entity, duplicate entity entry {part.entity_type}")
+            raise ApiError(INVALID_REQUEST, f"the entity has two parts of type {part.entity_type}")
         if part.entity_type not in (USER, CLIENT_ID, ADDRESS):
-            raise ApiError(INVALID_REQUEST, f"Unhandled client quota entity type: {part.entity_type}")
+            raise ApiError(INVALID_REQUEST, _no_type(part.entity_type))
         if part.entity_name == "":
-            raise ApiError(INVALID_REQUEST, f"Empty {part.entity_type} not supported")
+            raise ApiError(INVALID_REQUEST, f"the {part.entity_type} has an empty name")
         found[part.entity_type] = part.entity_name
     if not found:
-        raise ApiError(INVALID_REQUEST, "Invalid empty client quota entity")
+        raise ApiError(INVALID_REQUEST, "a quota is for somebody, and the entity has no parts")
     if ADDRESS in found:
         if len(found) > 1:
-            raise ApiError(
-                INVALID_REQUEST,
-                "Invalid quota entity combination, IP entity should not be combined with User or ClientId",
-            )
+            raise ApiError(INVALID_REQUEST, f"a quota of an {ADDRESS} is for nobody else: leave the other parts out")
         _check_address(found[ADDRESS])
     return tuple((kind, found[kind]) for kind in sorted(found))
 
@@ -102,7 +99,7 @@ def _check_address(name: str | None) -> None:
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        raise ApiError(INVALID_REQUEST, f"{name} is not a valid IP address.") from None
+        raise ApiError(INVALID_REQUEST, f"{name!r} is no IP address") from None
 
 
 def _records(quotas: ClientQuotasImage, entity: QuotaEntity, entry: Entry) -> list[Message]:
@@ -112,10 +109,7 @@ def _records(quotas: ClientQuotasImage, entity: QuotaEntity, entry: Entry) -> li
     seen: set[str] = set()
     for change in entry.ops:
         if change.key in seen:
-            raise ApiError(
-                INVALID_REQUEST,
-                f"Duplicate quota key {change.key} not updating quota for this entity {_text(entity)}",
-            )
+            raise ApiError(INVALID_REQUEST, f"the request names {change.key} of {_text(entity)} twice")
         seen.add(change.key)
         parts = [ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
         if change.remove:
@@ -130,16 +124,20 @@ def _records(quotas: ClientQuotasImage, entity: QuotaEntity, entry: Entry) -> li
 
 def _check_value(known: dict[str, int | None], key: str, value: float) -> None:
     if key not in known:
-        raise ApiError(INVALID_REQUEST, f"Invalid configuration key {key}")
+        raise ApiError(INVALID_REQUEST, f"there is no quota {key!r} here, but {', '.join(known)}")
     if not value > 0 or math.isinf(value):
-        raise ApiError(INVALID_REQUEST, f"Quota {key} must be greater than 0")
+        raise ApiError(INVALID_REQUEST, f"{key}={value} must be above 0, and finite")
     highest = known[key]
     if highest is None:
         return
     if value > highest:
-        raise ApiError(INVALID_REQUEST, f"Proposed value for {key} is too large.")
+        raise ApiError(INVALID_REQUEST, f"{key}={value} must be at most {highest}")
     if value % 1 > _FRACTION_MAX:
-        raise ApiError(INVALID_REQUEST, f"{key} cannot be a fractional value.")
+        raise ApiError(INVALID_REQUEST, f"{key}={value} must be a whole number")
+
+
+def _no_type(name: str) -> str:
+    return f"quotas are for {USER}, {CLIENT_ID} and {ADDRESS}, not for {name!r}"
 
 
 def _text(entity: QuotaEntity) -> str:
@@ -177,26 +175,22 @@ def _filter(request: DescribeClientQuotasRequest) -> tuple[dict[str, str | None]
     for component in request.components:
         kind = component.entity_type
         if not kind:
-            raise ApiError(INVALID_REQUEST, "Invalid empty entity type.")
+            raise ApiError(INVALID_REQUEST, "a part of the filter has no type")
         if kind in exact or kind in of_type:
-            raise ApiError(INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter.")
+            raise ApiError(INVALID_REQUEST, f"the filter names {kind} twice")
         if kind not in (USER, CLIENT_ID, ADDRESS):
-            raise ApiError(UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+            raise ApiError(UNSUPPORTED_VERSION, _no_type(kind))
         if component.match_type not in (_EXACT, _DEFAULT, _SPECIFIED):
-            raise ApiError(INVALID_REQUEST, f"Unknown match type {component.match_type}")
+            raise ApiError(INVALID_REQUEST, f"a match is exact (0), default (1) or any (2), not {component.match_type}")
         if (component.match is None) == (component.match_type == _EXACT):
-            raise ApiError(INVALID_REQUEST, "A name goes with an exact match, and with no other.")
+            raise ApiError(INVALID_REQUEST, "a name goes with an exact match, and with no other")
         if component.match_type == _SPECIFIED:
             of_type.add(kind)
         else:
             exact[kind] = component.match
     asked = exact.keys() | of_type
     if ADDRESS in asked and len(asked) > 1:
-        raise ApiError(
-            INVALID_REQUEST,
-            "Invalid entity filter component combination. IP filter component should not be used with user or "
-            "clientId filter component.",
-        )
+        raise ApiError(INVALID_REQUEST, f"a filter that names {ADDRESS} names nothing else")
     return exact, of_type
 
 

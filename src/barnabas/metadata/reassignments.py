@@ -74,9 +74,9 @@ def alter_partition_reassignments(
 def _change(image: ClusterImage, facts: Facts, name: str, index: int) -> PartitionChange:
     topic = image.topic(name)
     if topic is None:
-        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     if not 0 <= index < len(topic.partitions):
-        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"the topic {name!r} has no partition {index}")
     return change_of(image, facts.schema, TopicIdPartition(topic.id, index))
 
 
@@ -87,7 +87,7 @@ def _begin(image: ClusterImage, change: PartitionChange, target: Sequence[int], 
     if not may_resize and len(target) != before:
         raise ApiError(
             INVALID_REPLICATION_FACTOR,
-            f"The replication factor is changed from {before} to {len(target)}",
+            f"the request allows no other number of replicas than {before}, and names {len(target)}",
         )
     removing = sorted(set(partition.replicas).difference(target))
     change.replicas = (*target, *removing)
@@ -115,8 +115,8 @@ def _call_off(image: ClusterImage, facts: Facts, name: str, change: PartitionCha
         if not allows_unclean_election(image, facts.schema, name):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"Unable to revert partition assignment for {name}:{change.key.partition} because it would require an "
-                "unclean leader election.",
+                f"{name}-{change.key.partition} cannot go back: no replica that it had before is in sync, and the "
+                "topic allows no unclean election",
             )
         change.isr = change.replicas[:1]
     change.adding = change.removing = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from barnabas.metadata.brokers_image import VersionRange
 from barnabas.metadata.decision import Decision, Facts
 from barnabas.metadata.features_image import METADATA_VERSION, finalized
 from barnabas.metadata.image import ClusterImage
@@ -40,9 +41,9 @@ def check_broker_epoch(image: ClusterImage, broker_id: int, epoch: int) -> None:
     """STALE_BROKER_EPOCH unless the broker speaks for its latest registration."""
     broker = image.brokers.get(broker_id)
     if broker is None:
-        raise ApiError(STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+        raise ApiError(STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
     if broker.epoch != epoch:
-        raise ApiError(STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}")
+        raise ApiError(STALE_BROKER_EPOCH, f"broker {broker_id} is in epoch {broker.epoch}, not {epoch}")
 
 
 def register_broker(
@@ -52,18 +53,18 @@ def register_broker(
     if request.cluster_id != facts.cluster_id:
         raise ApiError(
             INCONSISTENT_CLUSTER_ID,
-            f"Expected cluster ID {facts.cluster_id}, but got cluster ID {request.cluster_id}",
+            f"this is the cluster {facts.cluster_id}, not {request.cluster_id}",
         )
     existing = image.brokers.get(request.broker_id)
     is_same_process = existing is not None and existing.incarnation_id == request.incarnation_id
     if existing is not None and has_session and not is_same_process:
         raise ApiError(
             DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently restarted this should "
-            "self-resolve once the heartbeat manager expires the broker's session.",
+            f"broker {request.broker_id} is alive in another process; if that one has ended, wait until its session "
+            "has run out",
         )
     if request.is_migrating_zk_broker:
-        raise ApiError(BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
+        raise ApiError(BROKER_ID_NOT_REGISTERED, "brokers of ZooKeeper are not taken in")
     _check_directories(image, request)
     _check_features(image, request)
     record = _record(request)
@@ -109,11 +110,11 @@ def _record(request: _Request) -> RegisterBrokerRecord:
 
 def _check_directories(image: ClusterImage, request: _Request) -> None:
     if not request.log_dirs:
-        raise ApiError(INVALID_REGISTRATION, "No directories specified in request")
+        raise ApiError(INVALID_REGISTRATION, f"broker {request.broker_id} names no directory")
     if any(is_reserved_directory(directory) for directory in request.log_dirs):
-        raise ApiError(INVALID_REGISTRATION, "Reserved directory ID in request")
+        raise ApiError(INVALID_REGISTRATION, f"broker {request.broker_id} names a directory by a reserved id")
     if len(set(request.log_dirs)) != len(request.log_dirs):
-        raise ApiError(INVALID_REGISTRATION, "Duplicate directory ID in request")
+        raise ApiError(INVALID_REGISTRATION, f"broker {request.broker_id} names a directory twice")
     owners = {
         directory: broker.id
         for broker in image.brokers.values()
@@ -124,7 +125,7 @@ def _check_directories(image: ClusterImage, request: _Request) -> None:
         if directory in owners:
             raise ApiError(
                 INVALID_REGISTRATION,
-                f"Broker {owners[directory]} is already registered with directory {directory}",
+                f"the directory {directory} is broker {owners[directory]}'s",
             )
 
 
@@ -140,11 +141,13 @@ def _check_features(image: ClusterImage, request: _Request) -> None:
         if not lowest <= level <= highest and (name in supported or name != METADATA_VERSION):
             raise ApiError(
                 UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
-                f"broker wants a version between {lowest} and {highest}, inclusive.",
+                f"the cluster has {name} at level {level}, and broker {request.broker_id} has the levels "
+                f"{VersionRange(lowest, highest)}",
             )
     if METADATA_VERSION not in supported:
-        raise ApiError(INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
+        raise ApiError(
+            INVALID_REGISTRATION, f"broker {request.broker_id} does not say which levels of {METADATA_VERSION} it has"
+        )
 
 
 def unregister_broker(
@@ -152,7 +155,7 @@ def unregister_broker(
 ) -> Decision[UnregisterBrokerResponse]:
     broker = image.brokers.get(request.broker_id)
     if broker is None:
-        raise ApiError(BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
+        raise ApiError(BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
     records: list[Message] = [
         *without_broker(image, facts.schema, broker.id),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),

@@ -34,7 +34,7 @@ Entry: TypeAlias = (
     AlterUserScramCredentialsRequest.ScramCredentialDeletion | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 )
 
-_TWICE: Final = "A user credential cannot be altered twice in the same request"
+_TWICE: Final = "the request names the user twice"
 
 
 def alter_user_scram_credentials(
@@ -68,20 +68,26 @@ def _record(
     entry: Entry,
 ) -> Message:
     if not entry.name:
-        raise ApiError(UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        raise ApiError(UNACCEPTABLE_CREDENTIAL, "a user has a name")
     mechanism = BY_NUMBER.get(entry.mechanism)
     if mechanism is None:
-        raise ApiError(UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        raise ApiError(
+            UNSUPPORTED_SASL_MECHANISM, f"SCRAM-SHA-256 (1) and SCRAM-SHA-512 (2) are offered, not {entry.mechanism}"
+        )
     if isinstance(entry, AlterUserScramCredentialsRequest.ScramCredentialDeletion):
         if (entry.mechanism, entry.name) not in image.security.scram:
-            raise ApiError(RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+            raise ApiError(RESOURCE_NOT_FOUND, f"the user {entry.name!r} has no credential for {mechanism.name}")
         return RemoveUserScramCredentialRecord(name=entry.name, mechanism=entry.mechanism)
     if entry.iterations < ITERATIONS_MIN:
-        raise ApiError(UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+        raise ApiError(
+            UNACCEPTABLE_CREDENTIAL, f"{entry.iterations} iterations are too few; {ITERATIONS_MIN} is the least"
+        )
     if entry.iterations > ITERATIONS_MAX:
-        raise ApiError(UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        raise ApiError(
+            UNACCEPTABLE_CREDENTIAL, f"{entry.iterations} iterations are too many; {ITERATIONS_MAX} is the most"
+        )
     if not entry.salted_password or not entry.salt:
-        raise ApiError(UNACCEPTABLE_CREDENTIAL, "Salt and salted password must not be empty")
+        raise ApiError(UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
     found = Credential.of(mechanism, bytes(entry.salted_password), bytes(entry.salt), entry.iterations)
     return UserScramCredentialRecord(name=entry.name, mechanism=entry.mechanism, **found._asdict())
 
@@ -102,10 +108,10 @@ def describe_user_scram_credentials(
         response.results.append(row)
         if asked.count(user) > 1:
             row.error_code = DUPLICATE_RESOURCE.code
-            row.error_message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+            row.error_message = _TWICE
         elif user not in by_user:
             row.error_code = RESOURCE_NOT_FOUND.code
-            row.error_message = f"Attempt to describe a user credential that does not exist: {user}"
+            row.error_message = f"the user {user!r} has no credentials for SCRAM"
         else:
             row.credential_infos = [
                 info(mechanism=mechanism, iterations=security.scram[mechanism, user].iterations)

@@ -7,7 +7,7 @@ topic are the business of the brokers that hold them.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from barnabas.metadata.decision import Decision, Facts, check_size
 from barnabas.metadata.image import ClusterImage
@@ -25,6 +25,7 @@ from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 
 TopicResult: TypeAlias = DeleteTopicsResponse.DeletableTopicResult
 _Wanted: TypeAlias = tuple[str | None, Uuid]
+_TWICE: Final = "the request names the topic twice"
 
 
 def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, facts: Facts) -> Decision[DeleteTopicsResponse]:
@@ -55,16 +56,16 @@ def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, facts: Fact
 
 def _check(count: int, name: str | None, topic_id: Uuid) -> None:
     if name is None and topic_id == ZERO_UUID:
-        raise ApiError(INVALID_REQUEST, "Neither topic name nor id were specified.")
+        raise ApiError(INVALID_REQUEST, "the request gives neither the name of the topic nor its id")
     if name is not None and topic_id != ZERO_UUID:
-        raise ApiError(INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        raise ApiError(INVALID_REQUEST, "the request gives both the name of the topic and its id; one is enough")
     if count > 1:
-        raise ApiError(INVALID_REQUEST, "Duplicate topic id." if name is None else "Duplicate topic name.")
+        raise ApiError(INVALID_REQUEST, _TWICE)
 
 
 def _check_not_gone(is_gone: bool) -> None:
     if is_gone:
-        raise ApiError(INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
+        raise ApiError(INVALID_REQUEST, _TWICE)
 
 
 def _find(image: ClusterImage, name: str | None, topic_id: Uuid) -> tuple[str, Uuid]:

@@ -21,13 +21,13 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 def reason_invalid(name: str) -> str | None:
     """Why no topic may be called that, or None."""
     if not name:
-        return "the empty string is not allowed"
+        return "a topic has a name"
     if name in (".", ".."):
-        return f"'{name}' is not allowed"
+        return f"a topic cannot be called {name!r}"
     if len(name) > NAME_LENGTH_MAX:
-        return f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+        return f"a topic's name of {len(name)} characters is too long; {NAME_LENGTH_MAX} are allowed"
     if not _LEGAL.fullmatch(name):
-        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        return f"a topic's name has only ASCII letters, digits, '.', '_' and '-'; {name!r} has others"
     return None
 
 
@@ -35,7 +35,7 @@ def check(name: str) -> None:
     """INVALID_TOPIC_EXCEPTION unless a topic may be called that."""
     reason = reason_invalid(name)
     if reason is not None:
-        raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        raise ApiError(INVALID_TOPIC_EXCEPTION, reason)
 
 
 def is_internal(name: str) -> bool:

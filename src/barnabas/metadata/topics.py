@@ -76,7 +76,7 @@ def create_topics(
             if rows is None:
                 rows = described[own] = _described(image, configs, facts)
         results.append(_created(topic.name, topic_id, partitions, rows))
-    duplicate = ApiError(INVALID_REQUEST, "Duplicate topic name.")
+    duplicate = ApiError(INVALID_REQUEST, "the request names the topic twice")
     results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
     return Decision([] if request.validate_only else records, CreateTopicsResponse(topics=results))
 
@@ -131,22 +131,28 @@ def _partition_count(request: CreateTopicsRequest, facts: Facts) -> int:
 
 def _check(image: ClusterImage, name: str, *, is_too_much: bool) -> None:
     if is_too_much:
-        raise ApiError(POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        raise ApiError(
+            POLICY_VIOLATION,
+            f"one request may create {PARTITIONS_PER_REQUEST_MAX} partitions, and this is for more: ask in parts",
+        )
     if name == METADATA_TOPIC:
-        raise ApiError(INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
+        raise ApiError(INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log, and no topic can be called so")
     if name in image.topics:
-        raise ApiError(TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # Many a script looks for "already exists" in the sentence and not at the code.
+        raise ApiError(TOPIC_ALREADY_EXISTS, f"a topic {name!r} already exists")
     topic_names.check(name)
     if topic_names.can_collide(name):
         others = image.topics.collisions.get(topic_names.unified(name))
         if others:
-            raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {others[0]}")
+            raise ApiError(
+                INVALID_TOPIC_EXCEPTION, f"metrics could not tell {name!r} from {others[0]!r}, which is there already"
+            )
 
 
 def _configs(image: ClusterImage, topic: CreatableTopic, facts: Facts) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
-        raise ApiError(INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
+        raise ApiError(INVALID_CONFIG, f"no value is given for {', '.join(nulls)}")
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     resource = ConfigResource(ResourceType.TOPIC, topic.name)
     config_checks.check(image, facts.schema, resource, dict(configs), is_new=True)
@@ -158,10 +164,16 @@ def _partitions(image: ClusterImage, topic: CreatableTopic, facts: Facts, *, see
         return _assigned(image, topic)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise ApiError(
-            INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
+            INVALID_REPLICATION_FACTOR,
+            f"a topic has 1 replica or more, or -1 for as many as the brokers' settings say; not "
+            f"{topic.replication_factor}",
         )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise ApiError(INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+        raise ApiError(
+            INVALID_PARTITIONS,
+            f"a topic has 1 partition or more, or -1 for as many as the brokers' settings say; not "
+            f"{topic.num_partitions}",
+        )
     return place_partitions(
         image,
         partition_count=facts.num_partitions if topic.num_partitions == -1 else topic.num_partitions,
@@ -173,22 +185,25 @@ def _partitions(image: ClusterImage, topic: CreatableTopic, facts: Facts, *, see
 
 
 def _assigned(image: ClusterImage, topic: CreatableTopic) -> list[PartitionImage]:
-    for given, what in ((topic.replication_factor, "replication factor"), (topic.num_partitions, "numPartitions")):
+    for given, what in (
+        (topic.replication_factor, "replication factor"),
+        (topic.num_partitions, "number of partitions"),
+    ):
         if given != -1:
-            raise ApiError(
-                INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
-            )
+            raise ApiError(INVALID_REQUEST, f"the {what} goes by the assignment: it must be -1, not {given}")
     partitions: dict[int, PartitionImage] = {}
     replication_factor: int | None = None
     for assignment in topic.assignments:
         index, replicas = assignment.partition_index, assignment.broker_ids
         if index in partitions:
-            raise ApiError(
-                INVALID_REPLICA_ASSIGNMENT, f"Found multiple manual partition assignments for partition {index}"
-            )
+            raise ApiError(INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice")
         check_assignment(image, replicas, replication_factor=replication_factor)
         replication_factor = len(replicas)
         partitions[index] = assigned_partition(image, index, replicas)
-    if sorted(partitions) != list(range(len(partitions))):
-        raise ApiError(INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
+    for index in range(len(partitions)):
+        if index not in partitions:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"partitions count up from 0, and the {len(partitions)} of the assignment leave out {index}",
+            )
     return [partitions[index] for index in range(len(partitions))]

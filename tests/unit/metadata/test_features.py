@@ -111,15 +111,15 @@ def test_a_node_that_does_not_know_a_level_holds_it_back(cluster: Any) -> None:
     update(cluster, ("transaction.version", 0, SAFE_DOWNGRADE))
     cluster.apply(r.RegisterBrokerRecord(broker_id=9, log_dirs=[cluster.directory(9)]))
     answer = update(cluster, ("transaction.version", 2, UPGRADE))
-    assert "Broker 9" in answer.error_message
+    assert "broker 9" in answer.error_message
     cluster.apply(r.UnregisterBrokerRecord(broker_id=9))
     facts = replace(cluster.facts, controller_ids=frozenset((0, 44)))
     assert (
-        "controller 44 has not registered"
+        "controller 44 has yet to register"
         in update(cluster, ("transaction.version", 2, UPGRADE), facts=facts).error_message
     )
     cluster.apply(r.RegisterControllerRecord(controller_id=44))
-    assert "Controller 44" in update(cluster, ("transaction.version", 2, UPGRADE), facts=facts).error_message
+    assert "controller 44" in update(cluster, ("transaction.version", 2, UPGRADE), facts=facts).error_message
 
 
 def test_eligible_leaders_bring_one_minimum_for_all(cluster: Any) -> None:
