@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.coordinator.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from barnabas.coordinator.consumer_group_settings import MigrationPolicy
-from barnabas.coordinator.consumer_groups import ConsumerGroups, fenced_instance
+from barnabas.coordinator.consumer_groups import ConsumerGroups, fenced_instance, unknown_instance
 from barnabas.coordinator.consumer_member import ClassicMembership, Member, MemberState, topic_names
 from barnabas.coordinator.consumer_step import JOIN, SYNC, ConsumerStep, MemberTimer
 from barnabas.coordinator.effects import Effects
@@ -78,18 +78,20 @@ class ClassicMembers:
         if self._groups.settings_of(group.group_id).migration_policy is MigrationPolicy.DISABLED:
             raise ApiError(
                 errors.INCONSISTENT_GROUP_PROTOCOL,
-                f"Cannot join the consumer group {group.group_id} with the classic protocol because the group "
-                "migration is disabled.",
+                f"group {group.group_id!r} takes no members of the classic protocol: group.consumer.migration.policy "
+                "is disabled",
             )
         self._groups.check_room(group, member_id)
         names = [protocol.name for protocol in message.protocols]
         if not group.supports_protocols(message.protocol_type, names):
-            raise ApiError(errors.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
+            raise ApiError(
+                errors.INCONSISTENT_GROUP_PROTOCOL, f"member {member_id!r} and the group have no protocol in common"
+            )
         try:
             return read_subscription(bytes(message.protocols[0].metadata))
         except Malformed as error:
             raise ApiError(
-                errors.INCONSISTENT_GROUP_PROTOCOL, f"The member's subscription is unreadable: {error}"
+                errors.INCONSISTENT_GROUP_PROTOCOL, f"the member's subscription cannot be read: {error}"
             ) from error
 
     def _joining(self, step: ConsumerStep, message: JoinGroupRequest, member_id: str) -> Member:
@@ -153,8 +155,7 @@ class ClassicMembers:
         if generation != member.member_epoch:
             raise ApiError(
                 errors.ILLEGAL_GENERATION,
-                f"The request generation id {generation} is not equal to the member epoch {member.member_epoch} of "
-                f"member {member.member_id}.",
+                f"member {member.member_id!r} is in generation {member.member_epoch}, not {generation}",
             )
         return member, member.classic
 
@@ -163,7 +164,7 @@ class ClassicMembers:
             return group.member(member_id)
         member = group.static_member(instance_id)
         if member is None:
-            raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            raise unknown_instance(instance_id)
         if member_id != member.member_id:
             raise fenced_instance(member, member_id)
         return member
@@ -196,7 +197,7 @@ class ClassicMembers:
         if instance_id is not None and not member_id:
             member = group.static_member(instance_id)
             if member is None:
-                raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+                raise unknown_instance(instance_id)
         else:
             member = self._known(group, member_id, instance_id)
         if not member.uses_classic_protocol:
@@ -205,4 +206,4 @@ class ClassicMembers:
 
 
 def _not_classic(member: Member) -> ApiError:
-    return ApiError(errors.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
+    return ApiError(errors.UNKNOWN_MEMBER_ID, f"member {member.member_id!r} is none of the classic protocol")

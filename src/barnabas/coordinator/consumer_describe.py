@@ -29,7 +29,10 @@ def describe(group: ConsumerGroup, topics: TopicsImage, *, default_assignor: str
 
 def not_found(group_id: str, error: ApiError) -> Response.DescribedGroup:
     return Response.DescribedGroup(
-        group_id=group_id, error_code=error.error.code, error_message=f"Group {group_id} not found.", group_state=""
+        group_id=group_id,
+        error_code=error.error.code,
+        error_message=f"there is no consumer group {group_id!r}",
+        group_state="",
     )
 
 

@@ -79,7 +79,7 @@ class ConsumerGroup:
     def member(self, member_id: str) -> Member:
         found = self.members.get(member_id)
         if found is None:
-            raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+            raise ApiError(errors.UNKNOWN_MEMBER_ID, f"group {self.group_id!r} has no member {member_id!r}")
         return found
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -167,19 +167,19 @@ class ConsumerGroup:
         if not is_transactional and not member.uses_classic_protocol and version < COMMIT_VERSION_MIN:
             raise ApiError(
                 errors.UNSUPPORTED_VERSION,
-                f"OffsetCommit version {COMMIT_VERSION_MIN} or above must be used by members using the consumer "
-                "group protocol.",
+                f"members of the consumer protocol commit by OffsetCommit version {COMMIT_VERSION_MIN} or later, not "
+                f"{version}",
             )
         if member_epoch == member.member_epoch:
             return
         if member_epoch > member.member_epoch:
-            raise _stale(member, member_epoch, f"is newer than the current member epoch {member.member_epoch}")
+            raise _stale(member, member_epoch, f"and the member is in {member.member_epoch}")
         for topic_id, partition in partitions:
             assigned = member.assigned.get(topic_id, {}).get(partition)
             if assigned is None:
                 assigned = member.pending_revocation.get(topic_id, {}).get(partition)
             if assigned is None or member_epoch < assigned:
-                raise _stale(member, member_epoch, f"is older than the assignment of {topic_id}-{partition}")
+                raise _stale(member, member_epoch, f"and the member has not had {topic_id}-{partition} since then")
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise what keeps somebody from reading offsets; whoever names no member may."""
@@ -187,7 +187,7 @@ class ConsumerGroup:
             return
         member = self.member(member_id or "")
         if member_epoch != member.member_epoch:
-            raise _stale(member, member_epoch, f"does not match the expected member epoch {member.member_epoch}")
+            raise _stale(member, member_epoch, f"and the member is in {member.member_epoch}")
 
     def offsets_unused_since_ms(self, commit_timestamp_ms: int) -> int:
         """From when on the retention of an offset counts, if nobody is subscribed to its topic."""
@@ -259,5 +259,5 @@ class ConsumerGroup:
 
 def _stale(member: Member, epoch: int, what: str) -> ApiError:
     if member.uses_classic_protocol:
-        return ApiError(errors.ILLEGAL_GENERATION, f"The received generation id {epoch} {what}.")
-    return ApiError(errors.STALE_MEMBER_EPOCH, f"The received member epoch {epoch} {what}.")
+        return ApiError(errors.ILLEGAL_GENERATION, f"the request is of generation {epoch}, {what}")
+    return ApiError(errors.STALE_MEMBER_EPOCH, f"the request is of epoch {epoch}, {what}")

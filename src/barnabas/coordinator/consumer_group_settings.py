@@ -119,7 +119,7 @@ def _check(values: Mapping[str, Any]) -> None:
         if not low <= values[f"group.consumer.{what}"] <= high:
             raise InvalidSetting(f"group.consumer.{what} must be between its minimum, {low}, and its maximum, {high}")
     if values["group.consumer.heartbeat.interval.ms"] >= values["group.consumer.session.timeout.ms"]:
-        raise InvalidSetting("group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms")
+        raise InvalidSetting("group.consumer.heartbeat.interval.ms must be below group.consumer.session.timeout.ms")
 
 
 _DEFAULTS: Final = {setting.name: setting.default for setting in CONSUMER_GROUP_SETTINGS}

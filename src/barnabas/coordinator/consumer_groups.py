@@ -117,7 +117,7 @@ class ConsumerGroups:
     def group(self, group_id: str) -> ConsumerGroup:
         found = self.find(group_id)
         if found is None:
-            raise ApiError(errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+            raise ApiError(errors.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
         return found
 
     def begin(self, group_id: str, now_ms: int, *, creates: bool) -> ConsumerStep:
@@ -127,7 +127,7 @@ class ConsumerGroups:
         effects = Effects()
         if group is None:
             if not creates:
-                raise ApiError(errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+                raise ApiError(errors.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
             group = self._upgrade(group_id, now_ms, effects) if self._upgrade is not None else None
         step = ConsumerStep(
             group or ConsumerGroup(group_id),
@@ -144,7 +144,7 @@ class ConsumerGroups:
         updated = step.advance(reported)
         if size_bytes(step.effects) > self.settings_of(step.group.group_id).step_bytes_max:
             # It would not fit into a batch; and a write that fails costs all groups of the shard a reload.
-            raise ApiError(errors.UNKNOWN_SERVER_ERROR, "What this heartbeat leads to is too large to be written.")
+            raise ApiError(errors.UNKNOWN_SERVER_ERROR, "what this heartbeat leads to is too large to be written")
         step.commit()
         if step.resolution is not None:
             self._resolutions[step.group.group_id] = step.resolution
@@ -155,7 +155,7 @@ class ConsumerGroups:
         if len(group.members) >= size_max and member_id not in group.members:
             raise ApiError(
                 errors.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {size_max} members.",
+                f"the group has {len(group.members)} members; {size_max} are allowed",
             )
 
     # --- heartbeats -----------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class ConsumerGroups:
                 return Member(member_id=member_id)
             if instance_id is None:
                 return group.member(member_id)
-            raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            raise unknown_instance(instance_id)
         if known.member_id == member_id:
             check_epoch(known, message.member_epoch, reported_in(message))
             return known
@@ -221,8 +221,8 @@ class ConsumerGroups:
         if not known.uses_classic_protocol and known.member_epoch != STATIC_LEAVE_EPOCH:
             raise ApiError(
                 errors.UNRELEASED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
-                f"id is owned by {known.member_id} member.",
+                f"the instance {instance_id!r} is member {known.member_id!r}, which must leave before {member_id!r} "
+                "can take its place",
             )
         return step.replace_static(known, member_id)
 
@@ -243,7 +243,7 @@ class ConsumerGroups:
         else:
             found = group.static_member(message.instance_id)
             if found is None:
-                raise ApiError(errors.UNKNOWN_MEMBER_ID, f"Instance id {message.instance_id} is unknown.")
+                raise unknown_instance(message.instance_id)
             if found.member_id != message.member_id:
                 raise fenced_instance(found, message.member_id)
             member = found
@@ -366,8 +366,12 @@ def _given(new: str | None, old: str | None) -> str | None:
     return old if new is None else new
 
 
+def unknown_instance(instance_id: str) -> ApiError:
+    return ApiError(errors.UNKNOWN_MEMBER_ID, f"the group has no instance {instance_id!r}")
+
+
 def fenced_instance(member: Member, member_id: str) -> ApiError:
     return ApiError(
         errors.FENCED_INSTANCE_ID,
-        f"Static member {member_id} with instance id {member.instance_id} was fenced by member {member.member_id}.",
+        f"the instance {member.instance_id!r} is member {member.member_id!r} now, and no longer {member_id!r}",
     )

@@ -40,59 +40,52 @@ def check(
 ) -> None:
     """INVALID_REQUEST or UNSUPPORTED_ASSIGNOR if a member may not ask this at all."""
     if sum(len(name) + 1 for name in message.subscribed_topic_names or ()) > subscription_bytes_max:
-        raise ApiError(errors.INVALID_REQUEST, "SubscribedTopicNames is too large to be kept.")
+        raise ApiError(errors.INVALID_REQUEST, "SubscribedTopicNames is longer than what can be kept")
     # Since version 1 members choose their id themselves; before, one that joins has none yet.
     needs_id = version >= 1 or message.member_epoch > JOIN_EPOCH or message.member_epoch == LEAVE_EPOCH
     if needs_id and not message.member_id:
-        raise ApiError(errors.INVALID_REQUEST, "MemberId can't be empty.")
+        raise ApiError(errors.INVALID_REQUEST, "MemberId is empty")
     for name, text in (
         ("GroupId", message.group_id),
         ("InstanceId", message.instance_id),
         ("RackId", message.rack_id),
     ):
         if text is not None and not text.strip():
-            raise ApiError(errors.INVALID_REQUEST, f"{name} can't be empty.")
+            raise ApiError(errors.INVALID_REQUEST, f"{name} is empty")
     if message.member_epoch == JOIN_EPOCH:
         _check_join(message)
     elif message.member_epoch == STATIC_LEAVE_EPOCH and message.instance_id is None:
-        raise ApiError(errors.INVALID_REQUEST, "InstanceId can't be null.")
+        raise ApiError(errors.INVALID_REQUEST, f"MemberEpoch {STATIC_LEAVE_EPOCH} is for members with an InstanceId")
     elif message.member_epoch < STATIC_LEAVE_EPOCH:
-        raise ApiError(errors.INVALID_REQUEST, "MemberEpoch is invalid.")
+        raise ApiError(errors.INVALID_REQUEST, f"MemberEpoch {message.member_epoch} has no meaning")
     if message.server_assignor is not None and message.server_assignor not in assignors:
         raise ApiError(
             errors.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {message.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+            f"there is no ServerAssignor {message.server_assignor!r} here, but {', '.join(assignors)}",
         )
 
 
 def _check_join(message: ConsumerGroupHeartbeatRequest) -> None:
     if message.rebalance_timeout_ms == NO_TIMEOUT:
-        raise ApiError(errors.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+        raise ApiError(errors.INVALID_REQUEST, "a member that joins gives its RebalanceTimeoutMs")
     if message.topic_partitions is None or message.topic_partitions:
-        raise ApiError(errors.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
-    if message.subscribed_topic_names is None and message.subscribed_topic_regex is None:
         raise ApiError(
-            errors.INVALID_REQUEST,
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            errors.INVALID_REQUEST, "a member that joins has nothing yet: its TopicPartitions is an empty list"
         )
+    if message.subscribed_topic_names is None and message.subscribed_topic_regex is None:
+        raise ApiError(errors.INVALID_REQUEST, "a member that joins gives SubscribedTopicNames or SubscribedTopicRegex")
 
 
 def check_epoch(member: Member, epoch: int, reported: dict[Uuid, set[int]] | None) -> None:
     """FENCED_MEMBER_EPOCH unless the member is in step, or missed just the answer that moved it on, or starts anew."""
     if epoch in (JOIN_EPOCH, member.member_epoch):
         return
-    if epoch > member.member_epoch:
-        raise _fenced(member, epoch, "greater")
-    if epoch != member.previous_member_epoch or not _is_part(reported, member.assigned):
-        raise _fenced(member, epoch, "smaller")
-
-
-def _fenced(member: Member, epoch: int, how: str) -> ApiError:
-    return ApiError(
-        errors.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    missed_answer = epoch == member.previous_member_epoch and _is_part(reported, member.assigned)
+    if epoch > member.member_epoch or not missed_answer:
+        raise ApiError(
+            errors.FENCED_MEMBER_EPOCH,
+            f"the member is in epoch {member.member_epoch}, not {epoch}: it gives up its partitions and joins again",
+        )
 
 
 def _is_part(reported: dict[Uuid, set[int]] | None, assigned: Owned) -> bool:

@@ -60,8 +60,7 @@ def _described(group_id: str, group: Any, version: int) -> DescribedGroup:
         described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= ERROR_SINCE:
             described.error_code = errors.GROUP_ID_NOT_FOUND.code
-            what = "not found" if group is None else "is not a classic group"
-            described.error_message = f"Group {group_id} {what}."
+            described.error_message = f"there is no {'' if group is None else 'classic '}group {group_id!r}"
         return described
     is_stable = group.state is GroupState.STABLE
     protocol = group.protocol or ""

@@ -54,14 +54,13 @@ def upgrade(
         or classic.protocol_type != CONSUMER
         or len(classic.members) > settings.size_max
     ):
-        raise ApiError(errors.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        raise ApiError(errors.GROUP_ID_NOT_FOUND, f"group {group_id!r} is a classic group, and is to stay one")
     try:
         members = [_upgraded_member(classic, member, topics) for member in classic.members.values()]
     except Malformed as error:
         raise ApiError(
             errors.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade the classic group {group_id} to consumer group because the embedded consumer protocol is "
-            f"malformed: {error}.",
+            f"group {group_id!r} cannot become a consumer group: what its members subscribe to cannot be read: {error}",
         ) from error
     _release_classic(classic, effects)
     effects.record(classic_group_key(group_id), None)

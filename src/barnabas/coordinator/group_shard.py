@@ -232,7 +232,7 @@ class GroupShard:
     def known(self, group_id: str, error: errors.WireError = errors.GROUP_ID_NOT_FOUND) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            raise ApiError(error, f"Group {group_id} not found.")
+            raise ApiError(error, f"there is no group {group_id!r}")
         return group
 
     def forget_if_unused(self, group: ClassicGroup) -> None:

@@ -56,7 +56,7 @@ def reconcile(
             # Written by a newer version: the member starts again with nothing.
             raise ApiError(
                 errors.FENCED_MEMBER_EPOCH,
-                "The member is in an unknown state. It must abandon all its partitions and rejoin.",
+                "the state of the member means nothing here: it gives up its partitions and joins again",
             )
     return _next(member, target, subscribed, reported, is_taken)
 

@@ -52,7 +52,7 @@ def compiled(pattern: str) -> Any:
     if len(pattern) > PATTERN_LENGTH_MAX:
         raise ApiError(
             errors.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex has {len(pattern)} characters; {PATTERN_LENGTH_MAX} are allowed.",
+            f"SubscribedTopicRegex has {len(pattern)} characters; {PATTERN_LENGTH_MAX} are allowed",
         )
     try:
         return re2.compile(pattern, _OPTIONS)
@@ -60,7 +60,7 @@ def compiled(pattern: str) -> Any:
         reason = error.args[0].decode(errors="replace") if error.args else "no reason given"
         raise ApiError(
             errors.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.",
+            f"SubscribedTopicRegex {pattern!r} is no pattern: {reason}",
         ) from None
 
 
