@@ -231,7 +231,7 @@ class Gate:
         credential_expires_ms: int | None,
     ) -> None:
         if peer.principal is not None and peer.principal != principal:
-            raise SignInFailed(f"Cannot change principals during re-authentication from {peer.principal}: {principal}")
+            raise SignInFailed(f"the connection is {peer.principal}'s, and {principal} cannot take it over")
         peer.principal, peer.mechanism, peer.exchange = principal, mechanism, None
         peer.since_ms = self._broker.world.clock.monotonic_ms()
         peer.session_ms = self._security.session_ms

@@ -9,9 +9,8 @@ from typing import Final, Protocol
 
 from barnabas.model.errors import BarnabasError
 
-INVALID_CREDENTIALS: Final = (
-    "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
-)
+INVALID_CREDENTIALS: Final = "sign-in by {} failed: wrong user or password"
+OTHER_USER: Final = "one signs in as oneself: the authorization id is another's"
 
 
 class SignInFailed(BarnabasError):

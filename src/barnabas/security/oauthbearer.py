@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from barnabas.security.exchange import SignInFailed
+from barnabas.security.exchange import OTHER_USER, SignInFailed
 from barnabas.security.jwks import ALGORITHMS, KeySet
 
 MECHANISM: Final = "OAUTHBEARER"
@@ -72,10 +72,7 @@ class OAuthExchange:
             self._reason = reason
             return REFUSED
         if authorised_as and authorised_as != bearer.user:
-            raise SignInFailed(
-                "Authentication failed: Client requested an authorization id that is different from the token's "
-                "principal name"
-            )
+            raise SignInFailed(OTHER_USER)
         self.user, self.expires_ms = bearer
         self.is_complete = True
         return b""
@@ -84,15 +81,15 @@ class OAuthExchange:
 def read_message(token: bytes) -> tuple[str | None, str]:
     """As whom the peer wants to act, and its token; SignInFailed if that is no message of the mechanism."""
     if len(token) > TOKEN_BYTES_MAX:
-        raise SignInFailed("Invalid OAUTHBEARER client first message: too long")
+        raise SignInFailed("the OAUTHBEARER message is too long")
     match = _MESSAGE.fullmatch(token.decode("latin-1"))
     if match is None:
-        raise SignInFailed("Invalid OAUTHBEARER client first message")
+        raise SignInFailed("the OAUTHBEARER message is malformed")
     pairs = [pair.partition("=") for pair in match[2].split("\x01") if pair]
     bearers = [value for name, _, value in pairs if name == "auth"]
     found = _TOKEN.fullmatch(bearers[0].strip()) if len(bearers) == 1 else None
     if found is None:
-        raise SignInFailed("Invalid OAUTHBEARER client first message: no bearer token")
+        raise SignInFailed("the OAUTHBEARER message has no bearer token")
     return match[1], found[1]
 
 

@@ -12,7 +12,7 @@ from hmac import compare_digest
 from typing import Final
 
 from barnabas.model.settings import InvalidSetting
-from barnabas.security.exchange import INVALID_CREDENTIALS, SignInFailed
+from barnabas.security.exchange import INVALID_CREDENTIALS, OTHER_USER, SignInFailed
 
 MECHANISM: Final = "PLAIN"
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -72,12 +72,12 @@ class PlainExchange:
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
-            raise SignInFailed("Invalid SASL/PLAIN response: not UTF-8") from None
+            raise SignInFailed("the PLAIN message is not UTF-8") from None
         if len(parts) != 3:
-            raise SignInFailed("Invalid SASL/PLAIN response: expected 3 tokens")
+            raise SignInFailed(f"the PLAIN message has {len(parts)} parts, not 3")
         authorised_as, name, password = parts
         if not name or not password:
-            raise SignInFailed("Authentication failed: username or password not specified")
+            raise SignInFailed("the PLAIN message lacks the user or the password")
         known = self._users.get(name)
         # An unknown name costs the comparison that a known one costs.
         is_right = compare_digest((known if known is not None else _NOBODY).encode(), password.encode())
@@ -85,8 +85,6 @@ class PlainExchange:
         if not is_right or known is None:
             raise SignInFailed(INVALID_CREDENTIALS.format(MECHANISM))
         if authorised_as not in ("", name):
-            raise SignInFailed(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise SignInFailed(OTHER_USER)
         self.is_complete = True
         return b""

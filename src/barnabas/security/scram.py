@@ -14,7 +14,7 @@ from binascii import Error as NotBase64
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from barnabas.security.exchange import INVALID_CREDENTIALS, SignInFailed
+from barnabas.security.exchange import INVALID_CREDENTIALS, OTHER_USER, SignInFailed
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
@@ -116,10 +116,10 @@ class ScramExchange:
             raise self._malformed()
         self._header = text[: len(text) - len(self._first_bare)]
         self.user = _unescaped(name)
-        if not self.user or (authorised_as and _unescaped(authorised_as) != self.user):
-            raise SignInFailed(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+        if not self.user:
+            raise self._malformed()
+        if authorised_as and _unescaped(authorised_as) != self.user:
+            raise SignInFailed(OTHER_USER)
         known = self._credential_of(self.user)
         self._is_known = known is not None
         self._credential = known or decoy(self._hash, self.user, self._secret)
@@ -149,7 +149,7 @@ class ScramExchange:
         return "v=" + b64encode(self._hash.hmac(credential.server_key, message)).decode()
 
     def _malformed(self) -> SignInFailed:
-        return SignInFailed(f"Invalid {self.mechanism} message")
+        return SignInFailed(f"the {self.mechanism} message is malformed")
 
 
 class ScramClient:
@@ -191,5 +191,5 @@ class ScramClient:
 
 def _unescaped(name: str) -> str:
     if re.search("=(?!2C|3D)", name):
-        raise SignInFailed("Invalid SCRAM username")
+        raise SignInFailed("the user's name is not escaped as SCRAM wants it")
     return name.replace("=2C", ",").replace("=3D", "=")

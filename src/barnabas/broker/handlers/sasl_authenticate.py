@@ -16,5 +16,5 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 def handle(request: Request, message: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=errors.ILLEGAL_SASL_STATE.code,
-        error_message="SaslAuthenticate request received after successful authentication",
+        error_message="no sign-in is under way on this connection",
     )
