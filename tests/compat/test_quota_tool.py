@@ -33,4 +33,4 @@ def test_the_tool_is_told_what_is_wrong_with_a_quota(broker_address: str) -> Non
         TOOL, "--bootstrap-server", broker_address, "--alter", "--add-config", "producer_byte_rate=-1", *ALICE
     )
     assert code != 0
-    assert "greater than 0" in said
+    assert "above 0" in said

@@ -18,7 +18,7 @@ PRINTED = """\
 HANGING = "[0045_regex  / 12.500s] ================= Test 0045_regex PASSED =================\n[0045_next / 0.1s] …"
 CRASHED = """\
 ### Test "0103_transactions (do_test_basic:130: with compression)" failed at test.c:5370:create_topic() at 21:50: ###
-Test assertion failed: only 1 broker(s) are registered
+Test assertion failed: no place for 3 replicas
 [<MAIN>                      /  2.209s] 4 thread(s) in use by librdkafka
 ### Test "<MAIN>" failed at test.c:1950:test_wait_exit() at 21:50: ###
 4 thread(s) still active in librdkafka
@@ -56,7 +56,7 @@ def test_a_test_that_finished_before_a_hang_keeps_its_verdict() -> None:
 
 def test_a_test_that_took_the_runner_with_it_says_why_it_failed() -> None:
     (row,) = rows(CRASHED)
-    reason = "Test assertion failed: only 1 broker(s) are registered"
+    reason = "Test assertion failed: no place for 3 replicas"
     assert (row.test, row.verdict, row.reason) == ("0103_transactions", Verdict.FAIL, reason)
 
 

@@ -34,7 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         (("topics",), "did you mean 'topic'?"),
         (("topic", "lst"), "choose from 'list'"),
         (("topic", "create"), "`barnabas topic create --help` says"),
-        (("topic", "create", "a b"), "characters other than ASCII"),
+        (("topic", "create", "a b"), "only ASCII letters"),
         (("topic", "create", "x", "-r", "3"), "more replicas than the cluster has brokers"),
         (("topic", "create", "orders"), "`--if-not-exists`"),
         (("topic", "describe", "nope"), "`barnabas topic list` shows"),

@@ -159,10 +159,10 @@ def test_new_keys_hold_after_a_restart(authority: Authority, store: Path, tmp_pa
     [
         (KEY_STORE, "/nowhere/at/all.pem", "No such file"),
         ("listener.name.ssl.ssl.keystore.type", "JKS", "must be one of PEM"),
-        ("listener.name.ssl.ssl.client.auth", "required", "cannot be updated dynamically for existing listener SSL"),
+        ("listener.name.ssl.ssl.client.auth", "required", "listener SSL keeps ssl.client.auth"),
         ("listener.name.ssl.num.io.threads", "9", "cannot be set for one listener"),
         ("listener.name.absent.ssl.keystore.location", "x", "there is no listener ABSENT"),
-        ("ssl.keystore.location", "x", "only per-listener using the listener prefix"),
+        ("ssl.keystore.location", "x", "say listener.name.<listener>.ssl.keystore.location"),
         ("sasl.enabled.mechanisms", "PLAIN", "put it into the broker's file and restart it"),
     ],
 )

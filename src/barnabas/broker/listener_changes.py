@@ -71,12 +71,12 @@ def check_change(old: BrokerSettings, new: BrokerSettings) -> None:
 def _check_kept(name: str, before: Shape, after: Shape) -> None:
     if before.protocol is not after.protocol:
         raise InvalidSetting(
-            f"Security protocol cannot be updated for existing listener {name}: add a listener of another name, or "
+            f"listener {name} keeps its security protocol while the broker runs: add a listener of another name, or "
             f"{LATER}"
         )
     changed = {setting for setting, _ in set(before.fixed) ^ set(after.fixed)}
     if changed:
         raise InvalidSetting(
-            f"Configs cannot be updated dynamically for existing listener {name}: {', '.join(sorted(changed))}; add a "
-            f"listener of another name, or {LATER}"
+            f"listener {name} keeps {', '.join(sorted(changed))} while the broker runs: add a listener of another "
+            f"name, or {LATER}"
         )

@@ -77,9 +77,7 @@ async def _see_to(broker: Services, message: Any, resource: Any) -> bool:
 
 def _check_name(broker: Services, name: str) -> None:
     if name != str(broker.broker_id):
-        raise ApiError(
-            errors.INVALID_REQUEST, f"Unexpected broker id, expected {broker.broker_id}, but received {name}"
-        )
+        raise ApiError(errors.INVALID_REQUEST, f"this is broker {broker.broker_id}: ask {name!r} itself")
 
 
 # --- listeners --------------------------------------------------------------------------------------------------------
@@ -121,16 +119,15 @@ def _alter_levels(changes: dict[str, tuple[int, str | None]], *, is_only_asked: 
     """All or none."""
     for name, (operation, level) in changes.items():
         if not levels.is_logger(name):
-            raise ApiError(errors.INVALID_CONFIG, f"Logger {name} does not exist!")
+            raise ApiError(errors.INVALID_CONFIG, f"there is no logger {name!r}")
         if operation not in (SET, DELETE):
             raise ApiError(errors.INVALID_REQUEST, "a level can be set or deleted")
         if operation == DELETE and name == levels.ROOT_NAME:
-            raise ApiError(errors.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+            raise ApiError(errors.INVALID_REQUEST, "the root logger always has a level: set another one")
         if operation == SET and level not in levels.LEVELS:
             raise ApiError(
                 errors.INVALID_CONFIG,
-                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
-                f"Valid log levels are {', '.join(levels.LEVELS)}",
+                f"{name}={level!r} must be one of {', '.join(levels.LEVELS)}",
             )
     if not is_only_asked:
         for name, (operation, level) in changes.items():

@@ -112,4 +112,4 @@ def check(log: PartitionLog, header: BatchHeader, transactional_id: str | None, 
         )
     if log.producers.has_open_transaction(header.producer_id, header.producer_epoch) or admission.covers(log):
         return
-    raise ApiError(errors.INVALID_TXN_STATE, "the batch is not a part of an ongoing transaction")
+    raise ApiError(errors.INVALID_TXN_STATE, "the batch belongs to no open transaction")

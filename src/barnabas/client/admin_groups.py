@@ -157,7 +157,7 @@ class GroupAdmin(AdminDoor):
         }
 
     async def remove_members(
-        self, group_id: str, instances: Iterable[str], *, reason: str = "removed by an admin client"
+        self, group_id: str, instances: Iterable[str], *, reason: str = "removed by an administrator"
     ) -> dict[str, ApiError | None]:
         """Take static members out of a classic group, so that it need not wait for them to come back."""
         identity = LeaveGroupRequest.MemberIdentity

@@ -89,4 +89,4 @@ class ConsumerSettings(Settings):
         if self.group_remote_assignor is not None and self.group_protocol == "classic":
             raise InvalidSetting("group.remote.assignor needs group.protocol=consumer")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            raise InvalidSetting("heartbeat.interval.ms must be less than session.timeout.ms")
+            raise InvalidSetting("heartbeat.interval.ms must be below session.timeout.ms")

@@ -19,7 +19,7 @@ CONSUMER: Final = -1  # no replica
 
 
 class Doubt(NamedTuple):
-    """What is asked about a partition: the epoch of the last record read, and in which epoch the leader is thought."""
+    """What is asked about a partition: the epoch of the record read last, and in which epoch the leader is thought."""
 
     epoch: int
     current_leader_epoch: int

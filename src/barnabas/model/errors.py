@@ -88,7 +88,7 @@ NOT_LEADER_OR_FOLLOWER: Final = _row(
     retriable=True,
 )
 REQUEST_TIMED_OUT: Final = _row(7, "REQUEST_TIMED_OUT", "The request was not done within its time-out.", retriable=True)
-BROKER_NOT_AVAILABLE: Final = _row(8, "BROKER_NOT_AVAILABLE", "The broker is not available.")
+BROKER_NOT_AVAILABLE: Final = _row(8, "BROKER_NOT_AVAILABLE", "The broker cannot be reached.")
 REPLICA_NOT_AVAILABLE: Final = _row(
     9, "REPLICA_NOT_AVAILABLE", "This broker has no replica of the partition.", retriable=True
 )
@@ -102,9 +102,9 @@ COORDINATOR_LOAD_IN_PROGRESS: Final = _row(
     14, "COORDINATOR_LOAD_IN_PROGRESS", "The coordinator is still loading its state.", retriable=True
 )
 COORDINATOR_NOT_AVAILABLE: Final = _row(
-    15, "COORDINATOR_NOT_AVAILABLE", "The coordinator is not available.", retriable=True
+    15, "COORDINATOR_NOT_AVAILABLE", "There is no coordinator to ask at the moment.", retriable=True
 )
-NOT_COORDINATOR: Final = _row(16, "NOT_COORDINATOR", "This broker is not the coordinator.", retriable=True)
+NOT_COORDINATOR: Final = _row(16, "NOT_COORDINATOR", "Another broker is the coordinator.", retriable=True)
 INVALID_TOPIC_EXCEPTION: Final = _row(17, "INVALID_TOPIC_EXCEPTION", "The topic's name is not allowed here.")
 RECORD_LIST_TOO_LARGE: Final = _row(18, "RECORD_LIST_TOO_LARGE", "The batch is larger than a segment.")
 NOT_ENOUGH_REPLICAS: Final = _row(
@@ -116,7 +116,7 @@ NOT_ENOUGH_REPLICAS: Final = _row(
 NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = _row(
     20,
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-    "The records were written, but to fewer in-sync replicas than asked.",
+    "The records were written, but too few replicas were in sync to keep them safe.",
     retriable=True,
 )
 INVALID_REQUIRED_ACKS: Final = _row(21, "INVALID_REQUIRED_ACKS", "acks must be -1, 0 or 1.")
@@ -124,12 +124,12 @@ ILLEGAL_GENERATION: Final = _row(22, "ILLEGAL_GENERATION", "The group is not in 
 INCONSISTENT_GROUP_PROTOCOL: Final = _row(
     23, "INCONSISTENT_GROUP_PROTOCOL", "The member has no protocol in common with the group."
 )
-INVALID_GROUP_ID: Final = _row(24, "INVALID_GROUP_ID", "The group id is not valid.")
+INVALID_GROUP_ID: Final = _row(24, "INVALID_GROUP_ID", "A group cannot be called that.")
 UNKNOWN_MEMBER_ID: Final = _row(25, "UNKNOWN_MEMBER_ID", "The coordinator does not know this member.")
 INVALID_SESSION_TIMEOUT: Final = _row(
     26, "INVALID_SESSION_TIMEOUT", "The session time-out is outside of the broker's limits."
 )
-REBALANCE_IN_PROGRESS: Final = _row(27, "REBALANCE_IN_PROGRESS", "The group is rebalancing; join again.")
+REBALANCE_IN_PROGRESS: Final = _row(27, "REBALANCE_IN_PROGRESS", "The members of the group have changed; join again.")
 INVALID_COMMIT_OFFSET_SIZE: Final = _row(28, "INVALID_COMMIT_OFFSET_SIZE", "The offset commit is too large.")
 TOPIC_AUTHORIZATION_FAILED: Final = _row(29, "TOPIC_AUTHORIZATION_FAILED", "Not authorised for the topic.")
 GROUP_AUTHORIZATION_FAILED: Final = _row(30, "GROUP_AUTHORIZATION_FAILED", "Not authorised for the group.")
@@ -141,18 +141,20 @@ UNSUPPORTED_SASL_MECHANISM: Final = _row(
 ILLEGAL_SASL_STATE: Final = _row(
     34, "ILLEGAL_SASL_STATE", "The request does not fit the connection's state of sign-in."
 )
-UNSUPPORTED_VERSION: Final = _row(35, "UNSUPPORTED_VERSION", "The version of the API is not supported.")
+UNSUPPORTED_VERSION: Final = _row(35, "UNSUPPORTED_VERSION", "Requests of this version are not served here.")
 TOPIC_ALREADY_EXISTS: Final = _row(36, "TOPIC_ALREADY_EXISTS", "A topic of that name exists already.")
 INVALID_PARTITIONS: Final = _row(37, "INVALID_PARTITIONS", "The number of partitions is not valid.")
 INVALID_REPLICATION_FACTOR: Final = _row(
-    38, "INVALID_REPLICATION_FACTOR", "The replication factor is below 1 or above the number of brokers."
+    38, "INVALID_REPLICATION_FACTOR", "A partition cannot have that many replicas here."
 )
 INVALID_REPLICA_ASSIGNMENT: Final = _row(39, "INVALID_REPLICA_ASSIGNMENT", "The replica assignment is not valid.")
 INVALID_CONFIG: Final = _row(40, "INVALID_CONFIG", "The configuration is not valid.")
-NOT_CONTROLLER: Final = _row(41, "NOT_CONTROLLER", "This node is not the active controller.", retriable=True)
+NOT_CONTROLLER: Final = _row(
+    41, "NOT_CONTROLLER", "The request is for the active controller, which this node is not.", retriable=True
+)
 INVALID_REQUEST: Final = _row(42, "INVALID_REQUEST", "The request is not valid.")
 UNSUPPORTED_FOR_MESSAGE_FORMAT: Final = _row(
-    43, "UNSUPPORTED_FOR_MESSAGE_FORMAT", "The message format does not support the request."
+    43, "UNSUPPORTED_FOR_MESSAGE_FORMAT", "The log is in a format that cannot do this."
 )
 POLICY_VIOLATION: Final = _row(44, "POLICY_VIOLATION", "The request violates the configured policy.")
 OUT_OF_ORDER_SEQUENCE_NUMBER: Final = _row(
@@ -170,7 +172,7 @@ INVALID_TRANSACTION_TIMEOUT: Final = _row(
     50, "INVALID_TRANSACTION_TIMEOUT", "The transaction time-out is above transaction.max.timeout.ms."
 )
 CONCURRENT_TRANSACTIONS: Final = _row(
-    51, "CONCURRENT_TRANSACTIONS", "Another operation on the same transaction is under way.", retriable=True
+    51, "CONCURRENT_TRANSACTIONS", "The transaction is still busy with an earlier request.", retriable=True
 )
 TRANSACTION_COORDINATOR_FENCED: Final = _row(
     52, "TRANSACTION_COORDINATOR_FENCED", "The coordinator that wrote the marker is no longer in charge."
@@ -178,7 +180,9 @@ TRANSACTION_COORDINATOR_FENCED: Final = _row(
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = _row(
     53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "Not authorised for the transactional id."
 )
-SECURITY_DISABLED: Final = _row(54, "SECURITY_DISABLED", "Security is switched off.")
+SECURITY_DISABLED: Final = _row(
+    54, "SECURITY_DISABLED", "No rights are checked here, as authorizer.class.name is not set."
+)
 OPERATION_NOT_ATTEMPTED: Final = _row(
     55, "OPERATION_NOT_ATTEMPTED", "An earlier failure kept this operation from being tried."
 )
@@ -203,7 +207,7 @@ DELEGATION_TOKEN_AUTHORIZATION_FAILED: Final = _row(
 DELEGATION_TOKEN_EXPIRED: Final = _row(66, "DELEGATION_TOKEN_EXPIRED", "The delegation token has expired.")
 INVALID_PRINCIPAL_TYPE: Final = _row(67, "INVALID_PRINCIPAL_TYPE", "The type of principal is not supported.")
 NON_EMPTY_GROUP: Final = _row(68, "NON_EMPTY_GROUP", "The group still has members.")
-GROUP_ID_NOT_FOUND: Final = _row(69, "GROUP_ID_NOT_FOUND", "The group does not exist.")
+GROUP_ID_NOT_FOUND: Final = _row(69, "GROUP_ID_NOT_FOUND", "There is no such group.")
 FETCH_SESSION_ID_NOT_FOUND: Final = _row(
     70, "FETCH_SESSION_ID_NOT_FOUND", "The fetch session is not known; start a new one.", retriable=True
 )
@@ -213,26 +217,29 @@ INVALID_FETCH_SESSION_EPOCH: Final = _row(
 LISTENER_NOT_FOUND: Final = _row(72, "LISTENER_NOT_FOUND", "The leader has no listener of this name.", retriable=True)
 TOPIC_DELETION_DISABLED: Final = _row(73, "TOPIC_DELETION_DISABLED", "Deleting topics is switched off.")
 FENCED_LEADER_EPOCH: Final = _row(
-    74, "FENCED_LEADER_EPOCH", "The leader epoch in the request is older than the broker's.", retriable=True
+    74, "FENCED_LEADER_EPOCH", "The request was made in an earlier leader epoch.", retriable=True
 )
 UNKNOWN_LEADER_EPOCH: Final = _row(
-    75, "UNKNOWN_LEADER_EPOCH", "The leader epoch in the request is newer than the broker's.", retriable=True
+    75,
+    "UNKNOWN_LEADER_EPOCH",
+    "The request was made in a leader epoch that this broker has not heard of yet.",
+    retriable=True,
 )
 UNSUPPORTED_COMPRESSION_TYPE: Final = _row(
-    76, "UNSUPPORTED_COMPRESSION_TYPE", "The client does not support the compression of the data."
+    76, "UNSUPPORTED_COMPRESSION_TYPE", "The data is compressed in a way that the client does not know."
 )
 STALE_BROKER_EPOCH: Final = _row(77, "STALE_BROKER_EPOCH", "The broker has registered again since.")
 OFFSET_NOT_AVAILABLE: Final = _row(
-    78, "OFFSET_NOT_AVAILABLE", "The new leader's high watermark has not caught up yet.", retriable=True
+    78, "OFFSET_NOT_AVAILABLE", "A new leader does not know yet how far the log may be read.", retriable=True
 )
 MEMBER_ID_REQUIRED: Final = _row(79, "MEMBER_ID_REQUIRED", "Join again with the member id in this answer.")
 PREFERRED_LEADER_NOT_AVAILABLE: Final = _row(
-    80, "PREFERRED_LEADER_NOT_AVAILABLE", "The preferred leader is not available.", retriable=True
+    80, "PREFERRED_LEADER_NOT_AVAILABLE", "The first of the replicas cannot lead at the moment.", retriable=True
 )
 GROUP_MAX_SIZE_REACHED: Final = _row(81, "GROUP_MAX_SIZE_REACHED", "The group is full.")
 FENCED_INSTANCE_ID: Final = _row(82, "FENCED_INSTANCE_ID", "Another member has taken over this group.instance.id.")
 ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = _row(
-    83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "No eligible leader is available.", retriable=True
+    83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "None of the replicas may lead at the moment.", retriable=True
 )
 ELECTION_NOT_NEEDED: Final = _row(
     84, "ELECTION_NOT_NEEDED", "The partition has the right leader already.", retriable=True
@@ -250,9 +257,7 @@ PRODUCER_FENCED: Final = _row(90, "PRODUCER_FENCED", "A newer producer has the s
 RESOURCE_NOT_FOUND: Final = _row(91, "RESOURCE_NOT_FOUND", "The resource does not exist.")
 DUPLICATE_RESOURCE: Final = _row(92, "DUPLICATE_RESOURCE", "The request names the same resource twice.")
 UNACCEPTABLE_CREDENTIAL: Final = _row(93, "UNACCEPTABLE_CREDENTIAL", "The credential does not meet the broker's rules.")
-INCONSISTENT_VOTER_SET: Final = _row(
-    94, "INCONSISTENT_VOTER_SET", "The sender or the receiver is not one of the expected voters."
-)
+INCONSISTENT_VOTER_SET: Final = _row(94, "INCONSISTENT_VOTER_SET", "The sender or the receiver is none of the voters.")
 INVALID_UPDATE_VERSION: Final = _row(95, "INVALID_UPDATE_VERSION", "The version of the update is not valid.")
 FEATURE_UPDATE_FAILED: Final = _row(96, "FEATURE_UPDATE_FAILED", "The features could not be updated.")
 PRINCIPAL_DESERIALIZATION_FAILURE: Final = _row(
@@ -266,7 +271,7 @@ DUPLICATE_BROKER_REGISTRATION: Final = _row(
 )
 BROKER_ID_NOT_REGISTERED: Final = _row(102, "BROKER_ID_NOT_REGISTERED", "No broker is registered under this id.")
 INCONSISTENT_TOPIC_ID: Final = _row(
-    103, "INCONSISTENT_TOPIC_ID", "The topic id in the log is not the one in the request.", retriable=True
+    103, "INCONSISTENT_TOPIC_ID", "The log belongs to a topic of another id.", retriable=True
 )
 INCONSISTENT_CLUSTER_ID: Final = _row(104, "INCONSISTENT_CLUSTER_ID", "The request is meant for another cluster.")
 TRANSACTIONAL_ID_NOT_FOUND: Final = _row(105, "TRANSACTIONAL_ID_NOT_FOUND", "The transactional id is not known.")
@@ -290,11 +295,11 @@ MISMATCHED_ENDPOINT_TYPE: Final = _row(
     114, "MISMATCHED_ENDPOINT_TYPE", "The request came to the wrong kind of endpoint."
 )
 UNSUPPORTED_ENDPOINT_TYPE: Final = _row(115, "UNSUPPORTED_ENDPOINT_TYPE", "That kind of endpoint is not supported.")
-UNKNOWN_CONTROLLER_ID: Final = _row(116, "UNKNOWN_CONTROLLER_ID", "The controller id is not known.")
+UNKNOWN_CONTROLLER_ID: Final = _row(116, "UNKNOWN_CONTROLLER_ID", "There is no controller of that id.")
 UNKNOWN_SUBSCRIPTION_ID: Final = _row(117, "UNKNOWN_SUBSCRIPTION_ID", "The telemetry subscription is not known.")
 TELEMETRY_TOO_LARGE: Final = _row(118, "TELEMETRY_TOO_LARGE", "The telemetry is larger than the broker accepts.")
 INVALID_REGISTRATION: Final = _row(
-    119, "INVALID_REGISTRATION", "The controller holds the broker's registration to be invalid."
+    119, "INVALID_REGISTRATION", "The controller does not take the broker in as it presents itself."
 )
 TRANSACTION_ABORTABLE: Final = _row(
     120, "TRANSACTION_ABORTABLE", "The transaction must be aborted; the producer may then go on."
@@ -308,9 +313,9 @@ INVALID_SHARE_SESSION_EPOCH: Final = _row(
 )
 FENCED_STATE_EPOCH: Final = _row(124, "FENCED_STATE_EPOCH", "The share group's state epoch does not match.")
 INVALID_VOTER_KEY: Final = _row(125, "INVALID_VOTER_KEY", "The voter key is not the receiver's.")
-DUPLICATE_VOTER: Final = _row(126, "DUPLICATE_VOTER", "The voter is in the set already.")
-VOTER_NOT_FOUND: Final = _row(127, "VOTER_NOT_FOUND", "The voter is not in the set.")
-INVALID_REGULAR_EXPRESSION: Final = _row(128, "INVALID_REGULAR_EXPRESSION", "The regular expression is not valid.")
+DUPLICATE_VOTER: Final = _row(126, "DUPLICATE_VOTER", "There is such a voter already.")
+VOTER_NOT_FOUND: Final = _row(127, "VOTER_NOT_FOUND", "There is no such voter.")
+INVALID_REGULAR_EXPRESSION: Final = _row(128, "INVALID_REGULAR_EXPRESSION", "The pattern cannot be read.")
 REBOOTSTRAP_REQUIRED: Final = _row(
     129, "REBOOTSTRAP_REQUIRED", "The client's picture of the cluster is stale; bootstrap again."
 )

@@ -125,7 +125,7 @@ class LogView:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, which an empty log takes from the snapshot it starts at."""
+        """The last record's epoch, which an empty log takes from the snapshot it starts at."""
         if self.epochs:
             return self.epochs[-1][0]
         return self.latest_snapshot.epoch if self.latest_snapshot is not None else 0

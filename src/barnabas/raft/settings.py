@@ -44,7 +44,7 @@ RAFT_SETTINGS: Final = SettingTable(
             kind=Kind.INT,
             default=2000,
             minimum=1,
-            doc="How long to wait for the answer of another member of the quorum.",
+            doc="The longest wait for the answer of another member of the quorum.",
         ),
         Setting(
             name="controller.quorum.retry.backoff.ms",

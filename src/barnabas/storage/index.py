@@ -105,7 +105,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Rising pairs of the largest timestamp so far and the last offset of the batch that has it."""
+    """Rising pairs of the largest timestamp so far and the last offset of its batch."""
 
     __slots__ = ("count_max", "entries", "last_offset", "last_timestamp", "written_count")
 

@@ -274,7 +274,7 @@ class Segment(BatchFile):
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch that has the largest timestamp."""
+        """The last offset in the batch with the largest timestamp."""
         return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
 
     def largest_timestamp(self) -> int:

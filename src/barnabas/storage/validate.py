@@ -222,8 +222,8 @@ def _too_large(size_bytes: int, rules: Rules) -> ApiError:
 def _keyless(indexes: tuple[int, ...]) -> InvalidRecords:
     return InvalidRecords(
         errors.INVALID_RECORD,
-        "One or more records have been rejected: a compacted topic takes no record without a key",
-        [(index, "A compacted topic takes no record without a key.") for index in indexes[:RECORD_ERRORS_MAX]],
+        "a compacted topic takes no record without a key",
+        [(index, "the record has no key") for index in indexes[:RECORD_ERRORS_MAX]],
     )
 
 
@@ -231,8 +231,8 @@ def _producer_set_append_time(header: BatchHeader) -> InvalidRecords:
     count = min(header.record_count, RECORD_ERRORS_MAX)
     return InvalidRecords(
         errors.INVALID_TIMESTAMP,
-        "One or more records have been rejected due to invalid timestamp",
-        [(index, "A producer does not set the timestamp type LogAppendTime.") for index in range(count)],
+        "the timestamp type LogAppendTime is the broker's to set",
+        [(index, "the record comes with the timestamp type LogAppendTime") for index in range(count)],
     )
 
 
@@ -240,14 +240,14 @@ def _check_timestamps(records: Buffer, rules: Rules, now_ms: int) -> None:
     """The slow way, record by record, when some timestamp may be out of range."""
     earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
     wrong = [
-        (index, f"The timestamp {record.timestamp} is not within [{earliest}, {latest}].")
+        (index, f"the timestamp {record.timestamp} is not within [{earliest}, {latest}]")
         for index, record in enumerate(decode_batch(records, size_bytes_max=UNCOMPRESSED_BYTES_MAX))
         if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
     ]
     if wrong:
         raise InvalidRecords(
             errors.INVALID_TIMESTAMP,
-            "One or more records have been rejected due to invalid timestamp",
+            "the topic takes no timestamps that far from the broker's clock",
             wrong[:RECORD_ERRORS_MAX],
         )
 

@@ -155,7 +155,7 @@ class AlreadyLocked(Exception):
     """Another process keeps its files in this directory."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: another process is using this directory")
+        super().__init__(f"{path}: another process uses this directory")
         self.path = path
 
 

@@ -18,7 +18,7 @@ from barnabas.wire.messages.create_acls import CreateAclsRequest, CreateAclsResp
 
 async def handle(request: Request, message: CreateAclsRequest) -> CreateAclsResponse:
     if request.broker.authorizer is None:
-        raise ApiError(errors.SECURITY_DISABLED, "No Authorizer is configured.")
+        raise ApiError(errors.SECURITY_DISABLED)
     ids = fresh_ids(request.broker)
     return await submit(request.broker, lambda image, facts: create_acls(image, message, ids=ids))
 

@@ -17,7 +17,7 @@ from barnabas.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResp
 
 async def handle(request: Request, message: DeleteAclsRequest) -> DeleteAclsResponse:
     if request.broker.authorizer is None:
-        raise ApiError(errors.SECURITY_DISABLED, "No Authorizer is configured.")
+        raise ApiError(errors.SECURITY_DISABLED)
     return await submit(request.broker, lambda image, facts: delete_acls(image, message))
 
 

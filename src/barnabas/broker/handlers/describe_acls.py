@@ -16,5 +16,5 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAc
 
 def handle(request: Request, message: DescribeAclsRequest) -> DescribeAclsResponse:
     if request.broker.authorizer is None:
-        raise ApiError(errors.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+        raise ApiError(errors.SECURITY_DISABLED)
     return describe_acls(request.broker.image.security, message)
