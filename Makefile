@@ -83,7 +83,7 @@ sim: $(STAMP) ## everything that runs in virtual time, under many seeds (minutes
 
 conformance: $(STAMP) ## other people's tests, clients and tools (fetches from Maven, npm, Go and Debian; about an hour)
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
-	$(BIN)/pytest -q -m java tests/unit
+	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients
