@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.model.settings import InvalidSetting
+from barnabas.transport.tls_authorities import name_authorities
 
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 HANDSHAKE_FLIGHTS_MAX: Final = 4  # each side speaks at most so often before both have said everything
@@ -95,8 +96,8 @@ def server_context(
 ) -> ssl.SSLContext:
     """InvalidSetting, with a sentence, if the files cannot be used.
 
-    Java tells whom it asks for a certificate which authorities it trusts; the standard library has no way to. A client
-    that would show none of another authority then shows the one it has, and is refused for it.
+    A client that is asked for a certificate is told which authorities are trusted, as Java does it: one with several
+    keys chooses by that, and one that has none of them shows none.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = OutspokenEnd
@@ -111,6 +112,8 @@ def server_context(
             "certificates are to be trusted?"
         )
     context.verify_mode = CLIENT_AUTH[client_auth]
+    if client_auth != "none":
+        name_authorities(context, _trusted(files))
     return context
 
 
@@ -156,6 +159,13 @@ def _load_trust(context: ssl.SSLContext, files: TlsFiles) -> None:
             context.load_verify_locations(cafile=files.trust_store)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise InvalidSetting(f"the trusted certificates cannot be used: {_reason(error)}") from error
+
+
+def _trusted(files: TlsFiles) -> str:
+    if files.trusted_certificates is not None:
+        return files.trusted_certificates
+    with open(files.trust_store or "", encoding="ascii", errors="replace") as file:
+        return file.read()
 
 
 def _reason(error: Exception) -> str:
