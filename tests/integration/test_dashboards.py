@@ -89,6 +89,14 @@ kafka_server_transaction_coordinator_metrics_partition_load_time_avg
 kafka_server_group_coordinator_metrics_partition_load_time_max
 kafka_server_group_coordinator_metrics_partition_load_time_avg
 sum(kafka_server_group_coordinator_metrics_num_partitions) by (state)
+kafka_server_group_coordinator_metrics_offset_commit_rate
+rate(kafka_server_group_coordinator_metrics_offset_commit_count[5m])
+kafka_server_group_coordinator_metrics_offset_expiration_count
+kafka_server_group_coordinator_metrics_offset_deletion_count
+rate(kafka_server_group_coordinator_metrics_group_completed_rebalance_count[5m])
+kafka_server_group_coordinator_metrics_group_completed_rebalance_rate
+rate(kafka_server_group_coordinator_metrics_consumer_group_rebalance_count[5m])
+kafka_server_group_coordinator_metrics_consumer_group_rebalance_rate
 """
 
 
@@ -180,6 +188,14 @@ def test_labels_are_those_of_the_dashboards(shown: str, name: str, labels: set[s
 def test_groups_are_counted_by_state(shown: str) -> None:
     prefix = "kafka_coordinator_group_groupmetadatamanager_numgroups"
     assert {f"{prefix} 1", f"{prefix}empty 1", f"{prefix}stable 0"} <= set(shown.splitlines())
+
+
+def test_commits_and_rebalances_are_counted(shown: str) -> None:
+    prefix = "kafka_server_group_coordinator_metrics_"
+    assert f"{prefix}offset_commit_count 1\n" in shown
+    assert f"{prefix}group_completed_rebalance_count 0\n" in shown
+    (rate,) = re.findall(rf"^{prefix}offset_commit_rate (\S+)$", shown, re.MULTILINE)
+    assert 0 < float(rate) <= 1 / 30
 
 
 def test_the_coordinators_that_were_just_loaded_tell_how_long_it_took(shown: str) -> None:

@@ -22,6 +22,7 @@ from barnabas.coordinator.embedded_protocol import version_of
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.coordinator.group_settings import GroupSettings
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.records import PartitionRecord
@@ -54,6 +55,7 @@ class ConsumerPlay(Play):
         return GroupShard(
             lambda: self.settings,
             lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.consumer_settings, self.topics),
+            tally=GroupTally(lambda: 0),
         )
 
     # --- in this protocol's words ---------------------------------------------------------------------------------

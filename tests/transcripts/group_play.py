@@ -18,6 +18,7 @@ from barnabas.coordinator.effects import Effects, ProducerIdEpoch
 from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.group_settings import GroupSettings
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.offset_protocol import FetchOffsets
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -56,7 +57,7 @@ class Play:
         self.restart()
 
     def new_shard(self) -> GroupShard:
-        return GroupShard(lambda: self.settings)
+        return GroupShard(lambda: self.settings, tally=GroupTally(lambda: 0))
 
     def restart(self) -> None:
         self.shard = self.new_shard()

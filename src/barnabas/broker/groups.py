@@ -15,6 +15,7 @@ from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer_step import KnownTopics
 from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
 from barnabas.coordinator.partitioning import partition_of
 from barnabas.coordinator.runtime import CoordinatorRuntime
@@ -44,6 +45,7 @@ class Groups:
         self._entropy = world.entropy
         self._settings = settings
         self._topics = KnownTopics()
+        self.tally = GroupTally(world.clock.monotonic_ns)
         self.runtime = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             replicas=replicas,
@@ -52,6 +54,7 @@ class Groups:
             make_shard=lambda _: GroupShard(
                 lambda: settings().groups,
                 lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
+                tally=self.tally,
             ),
         )
         self.lags = GroupLags(self.runtime, replicas=replicas, links=links, clock=world.clock, timers=timers)

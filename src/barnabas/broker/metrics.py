@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from barnabas.broker.cleaner_metrics import of_cleaner
-from barnabas.broker.coordinator_metrics import of_loading
+from barnabas.broker.coordinator_metrics import of_group_work, of_loading
 from barnabas.broker.group_metrics import of_groups
 from barnabas.broker.process_metrics import of_process
 from barnabas.broker.services import Services
@@ -34,6 +34,7 @@ def add_sources(broker: Services, listeners: Iterable[Listener]) -> None:
     metrics.add(lambda: _of_controller(broker))
     metrics.add(lambda: _of_coordinators(broker))
     metrics.add(lambda: of_loading(broker))
+    metrics.add(lambda: of_group_work(broker))
     metrics.add(lambda: _of_quorum(broker))
     metrics.add(lambda: _of_listeners(listeners))
     metrics.add(lambda: _of_partitions(broker))

@@ -27,6 +27,7 @@ from barnabas.coordinator.group_settings import (
     PROTOCOLS_PER_MEMBER_MAX,
     GroupSettings,
 )
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -39,9 +40,9 @@ SKIPS_ASSIGNMENT_SINCE: Final = 9
 
 
 class ClassicProtocol:
-    def __init__(self, settings: Callable[[], GroupSettings]) -> None:
+    def __init__(self, settings: Callable[[], GroupSettings], tally: GroupTally) -> None:
         self._settings = settings
-        self.rebalance = ClassicRebalance(settings)
+        self.rebalance = ClassicRebalance(settings, tally)
 
     # --- JoinGroup ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from barnabas.coordinator.classic_member import ClassicMember
 from barnabas.coordinator.effects import Effects, nothing_to_undo
 from barnabas.coordinator.group_records import classic_group_key, classic_group_value
 from barnabas.coordinator.group_settings import GroupSettings
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.observe.log import logger
@@ -32,8 +33,9 @@ def session_key(group: ClassicGroup, member_id: str) -> Hashable:
 
 
 class ClassicRebalance:
-    def __init__(self, settings: Callable[[], GroupSettings]) -> None:
+    def __init__(self, settings: Callable[[], GroupSettings], tally: GroupTally) -> None:
         self._settings = settings
+        self._tally = tally
 
     # --- beginning ------------------------------------------------------------------------------------------------
 
@@ -138,6 +140,7 @@ class ClassicRebalance:
             member.assignment = assignments.get(member.member_id, b"")
         self.propagate(group, errors.NONE, now_ms, effects)
         group.move(STABLE, now_ms=now_ms)
+        self._tally.classic_rebalances.mark()
         effects.record(classic_group_key(group.group_id), value)
         effects.rescue = lambda: self._assign_again(group, now_ms)
 

@@ -49,6 +49,7 @@ from barnabas.coordinator.consumer_step import (
 )
 from barnabas.coordinator.effects import Effects
 from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.reconciliation import Reported
 from barnabas.coordinator.subscriptions import UNRESOLVED, Resolution, metadata_hash, subscribed_names
 from barnabas.model import errors
@@ -67,12 +68,18 @@ Upgrade = Callable[[str, int, Effects], ConsumerGroup | None]
 
 class ConsumerGroups:
     def __init__(
-        self, settings_of: SettingsOf, topics: KnownTopics, table: dict[str, Any], upgrade: Upgrade | None = None
+        self,
+        settings_of: SettingsOf,
+        topics: KnownTopics,
+        table: dict[str, Any],
+        tally: GroupTally,
+        upgrade: Upgrade | None = None,
     ) -> None:
         """``table`` has the groups of all kinds by their id; ``upgrade`` makes one of this kind of a classic one."""
         self.settings_of = settings_of
         self.topics = topics
         self._table = table
+        self._tally = tally
         self._upgrade = upgrade
         self._resolutions: dict[str, Resolution] = {}  # by group: of its patterns, under way
 
@@ -146,6 +153,8 @@ class ConsumerGroups:
             # It would not fit into a batch; and a write that fails costs all groups of the shard a reload.
             raise ApiError(errors.UNKNOWN_SERVER_ERROR, "what this heartbeat leads to is too large to be written")
         step.commit()
+        if step.epoch != step.group.epoch:
+            self._tally.consumer_rebalances.mark()
         if step.resolution is not None:
             self._resolutions[step.group.group_id] = step.resolution
         return updated
@@ -275,6 +284,7 @@ class ConsumerGroups:
         names = subscribed_names({member.subscription for member in rest}, patterns)
         new_hash = metadata_hash(names, self.topics.image)
         effects.records.append(group_line(group.group_id, group.epoch + 1, new_hash))
+        self._tally.consumer_rebalances.mark()
         self.downgrade_if_classic(group, rest, now_ms, effects)
         return effects
 
@@ -325,11 +335,13 @@ class ConsumerGroups:
                 effects.records.append(pattern_line(group.group_id, pattern, resolved))
         names = subscribed_names({member.subscription for member in group.members.values()}, patterns)
         new_hash = metadata_hash(names, self.topics.image)
-        if has_changed or new_hash != group.metadata_hash:
+        is_rebalance = has_changed or new_hash != group.metadata_hash
+        if is_rebalance:
             effects.records.append(group_line(group.group_id, group.epoch + 1, new_hash))
         if size_bytes(effects) > self.settings_of(group_id).step_bytes_max:
             log.warning("group's patterns stand for too many topics", group=group_id, size_bytes=size_bytes(effects))
             return Effects()
+        self._tally.consumer_rebalances.mark(int(is_rebalance))
         return effects
 
 

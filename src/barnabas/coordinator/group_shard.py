@@ -28,6 +28,7 @@ from barnabas.coordinator.group_records import (
 )
 from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.group_settings import GROUPS_MAX, GroupSettings
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.offset_protocol import FetchOffsets, OffsetProtocol
 from barnabas.coordinator.offsets import Offsets
 from barnabas.model import errors
@@ -102,13 +103,18 @@ class ModernGroups(Protocol):
 
 class GroupShard:
     def __init__(
-        self, settings: Callable[[], GroupSettings], make_modern: Callable[[GroupShard], ModernGroups] | None = None
+        self,
+        settings: Callable[[], GroupSettings],
+        make_modern: Callable[[GroupShard], ModernGroups] | None = None,
+        *,
+        tally: GroupTally,
     ) -> None:
         self.settings = settings
+        self.tally = tally
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.classic = ClassicProtocol(settings)
-        self.offset_protocol = OffsetProtocol(self.offsets, settings)
+        self.classic = ClassicProtocol(settings, tally)
+        self.offset_protocol = OffsetProtocol(self.offsets, settings, tally)
         self.group_offsets = GroupOffsets(self)
         self.modern = make_modern(self) if make_modern is not None else None
         self._is_loaded = False

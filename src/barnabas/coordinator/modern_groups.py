@@ -42,7 +42,7 @@ class ConsumerProtocolGroups:
     def __init__(self, shard: GroupShard, settings_of: SettingsOf, topics: KnownTopics) -> None:
         self._shard = shard
         self._topics = topics
-        self.consumer = ConsumerGroups(settings_of, topics, shard.groups, self._upgrade)
+        self.consumer = ConsumerGroups(settings_of, topics, shard.groups, shard.tally, self._upgrade)
         self.classic = ClassicMembers(self.consumer)
 
     # --- requests -------------------------------------------------------------------------------------------------

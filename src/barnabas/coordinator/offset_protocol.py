@@ -13,6 +13,7 @@ from barnabas.coordinator.effects import Effects, ProducerIdEpoch
 from barnabas.coordinator.group_records import offset_key, offset_value
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.coordinator.group_settings import GroupSettings
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.offsets import CommittedOffset, Offsets
 from barnabas.model import errors
 from barnabas.model.errors import WireError
@@ -48,9 +49,10 @@ class Subscriber(Protocol):
 
 
 class OffsetProtocol:
-    def __init__(self, offsets: Offsets, settings: Callable[[], GroupSettings]) -> None:
+    def __init__(self, offsets: Offsets, settings: Callable[[], GroupSettings], tally: GroupTally) -> None:
         self._offsets = offsets
         self._settings = settings
+        self._tally = tally
 
     # --- committing -----------------------------------------------------------------------------------------------
 
@@ -64,6 +66,7 @@ class OffsetProtocol:
             topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else asked.topic_ids.get(topic.name, ZERO_UUID)
             lines.add(topic.name, topic_id, topic.partitions)
         results = lines.put_into(effects)
+        self._tally.offset_commits.mark(len(effects.records))
         return OffsetCommitResponse(
             topics=[
                 OffsetCommitResponse.OffsetCommitResponseTopic(
@@ -88,6 +91,7 @@ class OffsetProtocol:
         for topic in message.topics:
             lines.add(topic.name, asked.topic_ids.get(topic.name, ZERO_UUID), topic.partitions)
         results = lines.put_into(effects)
+        self._tally.offset_commits.mark(len(effects.records))
         if effects.records:
             effects.producer = ProducerIdEpoch(message.producer_id, message.producer_epoch)
         return TxnOffsetCommitResponse(
@@ -165,12 +169,14 @@ class OffsetProtocol:
                     )
                 )
             response.topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+        self._tally.offset_deletions.mark(len(effects.records))
         effects.is_atomic = False
         return response
 
     def delete_all(self, group_id: str, effects: Effects) -> None:
         for place in self._offsets.places(group_id):
             effects.record(offset_key(*place), None)
+            self._tally.offset_deletions.mark()
         effects.is_atomic = False
 
     def delete_topics(self, names: frozenset[str], effects: Effects) -> None:
@@ -193,6 +199,7 @@ class OffsetProtocol:
                     and not self._offsets.is_pending(group_id, topic, partition)
                 ):
                     effects.record(offset_key(group_id, topic, partition), None)
+                    self._tally.offset_expirations.mark()
                 else:
                     is_nothing_left = False
         effects.is_atomic = False

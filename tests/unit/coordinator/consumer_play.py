@@ -17,6 +17,7 @@ from barnabas.coordinator.effects import Effects, Record
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.coordinator.group_settings import GroupSettings
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.records import PartitionRecord
@@ -76,6 +77,7 @@ class Play:
         self.shard = GroupShard(
             lambda: self.classic_settings,
             lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.settings, self.topics),
+            tally=GroupTally(lambda: 0),
         )
         self.table: dict[str, Any] = self.shard.groups
 

@@ -7,6 +7,7 @@ from barnabas.coordinator.effects import Effects
 from barnabas.coordinator.group_requests import GroupRequest
 from barnabas.coordinator.group_settings import GroupSettings
 from barnabas.coordinator.group_shard import GroupShard
+from barnabas.coordinator.group_tally import GroupTally
 from barnabas.model import errors
 from barnabas.wire.messages.join_group import JoinGroupRequest
 
@@ -26,7 +27,7 @@ def join(shard: GroupShard, request_id: int, member_id: str, protocol: str = "ra
 
 
 def test_who_joins_in_the_moment_after_the_last_member_went_is_let_in() -> None:
-    shard = GroupShard(lambda: GroupSettings(initial_rebalance_delay_ms=0))
+    shard = GroupShard(lambda: GroupSettings(initial_rebalance_delay_ms=0), tally=GroupTally(lambda: 0))
     join(shard, 1, "")
     assert join(shard, 2, "member-1").answers[0].response.error_code == errors.NONE.code
     join(shard, 3, "")  # it has an id now, and has not joined
