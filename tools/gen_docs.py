@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from barnabas.broker.profile import DEVELOPMENT
+from barnabas.broker.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, Route
 from barnabas.broker.settings import BROKER_SETTINGS
 from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
@@ -95,11 +95,12 @@ def settings() -> str:
         "",
         "## The development profile",
         "",
-        "`barnabas up` without a file, and the broker of the test fixture, change these defaults and no others:",
+        "`barnabas up` without a file changes these defaults and no others, and so does the broker of the test fixture",
+        "but for the last:",
         "",
         "| setting | value |",
         "|---|---|",
-        *(f"| `{name}` | `{value}` |" for name, value in DEVELOPMENT.items()),
+        *(f"| `{name}` | `{value}` |" for name, value in {**DEVELOPMENT, **FOR_PEOPLE}.items()),
         "",
         "## Broker",
         "",

@@ -2,7 +2,7 @@
 
 A block marked ``console`` is a session: lines with ``$`` are typed, those with ``>`` go on with them, the rest is what
 comes back. ``…`` stands for anything in a line, or, alone, for any number of lines. The port of the docs is changed to
-a free one and back.
+a free one and back, and so is that of the metrics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "TOUR.md"]
-PORT = "9092"
+PORT, HTTP_PORT = "9092", "9644"
 SECONDS_MAX = 60
 ANYTHING = "…"
 
@@ -68,7 +68,7 @@ class Terminal:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._port = free_port()
+        self._ports = {PORT: free_port(), HTTP_PORT: free_port()}
         commands = home / "bin"
         commands.mkdir()
         (commands / "barnabas").write_text(f'#!/bin/sh\nexec {sys.executable} -m barnabas "$@"\n')
@@ -76,16 +76,19 @@ class Terminal:
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")},
             "PATH": f"{commands}:{os.environ['PATH']}",
-            "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self._port}",
+            "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self._ports[PORT]}",
             "BARNABAS_HOME": str(home / "profiles"),
         }
 
     def type(self, command: str) -> list[str]:
         environment = dict(self._environment)
+        for port, ours in self._ports.items():
+            command = command.replace(port, ours)
         if command.startswith("barnabas up") and "--config" not in command:
-            environment["BARNABAS_SET_LISTENERS"] = f"PLAINTEXT://127.0.0.1:{self._port}"
+            environment["BARNABAS_SET_LISTENERS"] = f"PLAINTEXT://127.0.0.1:{self._ports[PORT]}"
+            environment["BARNABAS_SET_BARNABAS_HTTP_PORT"] = self._ports[HTTP_PORT]
         done = subprocess.run(
-            ["bash", "-c", command.replace(PORT, self._port)],
+            ["bash", "-c", command],
             cwd=self._home,
             env=environment,
             stdout=subprocess.PIPE,
@@ -94,8 +97,10 @@ class Terminal:
             timeout=SECONDS_MAX,
             check=False,
         )
-        # A table is as wide as the port that was free.
-        return [line.replace(self._port, PORT) for line in done.stdout.splitlines()]
+        said = done.stdout
+        for port, ours in self._ports.items():
+            said = said.replace(ours, port)  # a table is as wide as the port that was free
+        return said.splitlines()
 
     def close(self) -> None:
         if (self._home / "barnabas-data").exists():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,50 @@ def test_a_broker_in_the_background_is_looked_after_and_stopped(tmp_path: Path) 
     assert not is_held(data)
     assert barnabas("status", "--data-dir", str(data)).returncode == 1
     assert "no broker runs" in barnabas("down", "--data-dir", str(data)).stderr
+
+
+def metrics_of(started: subprocess.CompletedProcess[str]) -> list[str]:
+    assert started.returncode == 0, started.stderr
+    return [line.split()[1] for line in started.stdout.splitlines() if line.startswith("  METRICS")]
+
+
+def test_brokers_that_are_started_without_a_file_show_their_metrics_each_at_its_own_port(tmp_path: Path) -> None:
+    places = [tmp_path / "one", tmp_path / "two"]
+    try:
+        found = []
+        for data in places:
+            (address,) = metrics_of(barnabas("up", "--detach", "--port", "0", "--data-dir", str(data)))
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                assert b"kafka_server_kafkaserver_brokerstate 3" in answer.read()
+            (status,) = json.loads(barnabas("status", "--data-dir", str(data), "-o", "json").stdout)
+            assert f"{status['http']}/metrics" == address
+            found.append(address)
+        assert len(set(found)) == 2
+    finally:
+        for data in places:
+            stop(data)
+
+
+def test_metrics_stay_off_where_a_file_or_an_option_says_nothing_else(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text("listeners=PLAINTEXT://127.0.0.1:0\noffsets.topic.replication.factor=1\n")
+    for place, words in (("a", ("--config", str(config))), ("b", ("--port", "0", "--set", "barnabas.http.port=0"))):
+        data = tmp_path / place
+        try:
+            assert metrics_of(barnabas("up", "--detach", "--data-dir", str(data), *words)) == []
+        finally:
+            stop(data)
+
+
+def test_a_port_that_somebody_else_has_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        listening = barnabas("up", "--port", taken, "--data-dir", str(tmp_path))
+        wanted = f"barnabas.http.port={taken}"
+        showing = barnabas("up", "--port", "0", "--data-dir", str(tmp_path), "--set", wanted)
+    assert (listening.returncode, showing.returncode) == (1, 1)
+    assert f"127.0.0.1:{taken}: address already in use; --port N" in listening.stderr
+    assert showing.stderr == f"barnabas: cannot listen on {wanted}: address already in use\n"
 
 
 def test_a_killed_broker_is_not_taken_for_a_running_one(tmp_path: Path) -> None:

@@ -5,13 +5,31 @@ Used by the settings to check them, by the node to listen, and by the handlers t
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
 
+HTTP_PORT: Final = 9644  # where Prometheus looks for brokers that are no JVM
+FIRST_FREE: Final = -1  # as a port: from there on, one that nobody has
 PORT_MAX: Final = 65535
 WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104
+
+
+class CannotListen(BarnabasError):
+    """An address that is in use, or is none of this machine's."""
+
+    def __init__(self, where: object, error: Exception) -> None:
+        reason = (getattr(error, "strerror", None) or str(error)).rpartition(": ")[2]
+        super().__init__(f"cannot listen on {where}: {reason}")
+        self.is_listener_taken = isinstance(where, Endpoint) and getattr(error, "errno", None) == errno.EADDRINUSE
+
+
+def reachable(host: str) -> str:
+    """Where a client on this machine finds what listens at this address."""
+    return "127.0.0.1" if host in WILDCARDS else f"[{host}]" if ":" in host else host
 
 
 class Endpoint(NamedTuple):

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Final
 
+from barnabas.broker.endpoints import FIRST_FREE, HTTP_PORT, CannotListen
 from barnabas.broker.metrics import add_sources
 from barnabas.broker.services import Services
-from barnabas.http.server import Page, Pages
+from barnabas.broker.settings import BrokerSettings
+from barnabas.http.server import HttpServer, Page, Pages
 from barnabas.observe.metrics import CONTENT_TYPE
 from barnabas.transport.listener import Listener
 
 _TOTAL: Final = re.compile(r"^(kafka_server_(?:brokertopicmetrics|replicamanager)_\w+)_total$")
+NODES_APART_MAX: Final = 64
 DASHBOARD: Final = "grafana.json"  # beside barnabas.observe
 
 
@@ -48,6 +51,18 @@ def pages(broker: Services, listeners: Iterable[Listener], has_failed: Callable[
         "/metrics?style=confluent": of_confluent,
         "/grafana.json": dashboard,
     }
+
+
+async def open_at(server: HttpServer, settings: BrokerSettings) -> None:
+    host, port = settings.barnabas_http_host, settings.barnabas_http_port
+    if port == FIRST_FREE:
+        # Brokers of one machine that start together get the same ports each time.
+        await server.start_at_first_free(host, HTTP_PORT + (settings.node_id - 1) % NODES_APART_MAX)
+        return
+    try:
+        await server.start(host, port)
+    except OSError as error:
+        raise CannotListen(f"barnabas.http.port={port}", error) from error
 
 
 def confluent_name(name: str) -> str:

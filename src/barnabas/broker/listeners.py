@@ -15,13 +15,13 @@ from typing import Final
 
 from barnabas.broker.connection_settings import parse_overrides
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.endpoints import CannotListen
 from barnabas.broker.listener_changes import Shape, shapes
 from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES
 from barnabas.broker.security_settings import ListenerSecurity, tls_context
 from barnabas.broker.services import Services
 from barnabas.broker.settings import BrokerSettings
 from barnabas.broker.sign_in import open_gate
-from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
 from barnabas.transport.buffers import FramePool
@@ -32,10 +32,6 @@ from barnabas.transport.tls import ReplaceableContext
 log = logger("listeners")
 
 GOODBYE_MS_MAX: Final = 1000  # what requests under way are given when their listener is closed
-
-
-class CannotListen(BarnabasError):
-    """An address that is in use, or is none of this machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,8 +127,7 @@ class Listeners:
             try:
                 await listener.bind(shape.endpoint.host, shape.endpoint.port, tls=tls)
             except (OSError, UnicodeError) as error:
-                reason = (getattr(error, "strerror", None) or str(error)).rpartition(": ")[2]
-                raise CannotListen(f"cannot listen on {shape.endpoint}: {reason}") from error
+                raise CannotListen(shape.endpoint, error) from error
             listener.guests = self._guests[is_for_controllers]
             if not is_for_controllers:
                 listener.pace = services.quotas.connections.pace

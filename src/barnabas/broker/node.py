@@ -15,8 +15,8 @@ from barnabas.broker.assembly import Assembly, Ground
 from barnabas.broker.chores import Chores
 from barnabas.broker.controller_membership import ControllerMembership
 from barnabas.broker.directory_assignments import DirectoryAssignments
-from barnabas.broker.endpoints import WILDCARDS
-from barnabas.broker.health import pages
+from barnabas.broker.endpoints import reachable
+from barnabas.broker.health import open_at, pages
 from barnabas.broker.lifecycle import Lifecycle
 from barnabas.broker.link_security import controller_links, renew_links
 from barnabas.broker.listeners import Listeners
@@ -55,6 +55,7 @@ class Node:
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
         self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
         self.cluster_id = ""
+        self.http: HttpServer | None = None
         self._incarnation_id = world.entropy.uuid()
         self._previous_epoch = -1  # of this broker's last life
         self._hands_over = True
@@ -70,7 +71,7 @@ class Node:
     @property
     def bootstrap_servers(self) -> str:
         first = self.listeners[0]
-        return f"{'127.0.0.1' if first.host in WILDCARDS else first.host}:{first.port}"
+        return f"{reachable(first.host)}:{first.port}"
 
     async def start(self) -> None:
         """Return when clients are served; if anything fails, what was started is stopped again."""
@@ -315,11 +316,10 @@ class Node:
             await self.services.replicas.give_up(store.logs[key])
 
     async def _start_health(self, cleanup: AsyncExitStack) -> None:
-        if not self.settings.barnabas_http_port:
-            return
-        server = HttpServer(pages(self.services, self._listeners, self.failed.is_set))
-        cleanup.push_async_callback(server.stop)
-        await server.start(self.settings.barnabas_http_host, self.settings.barnabas_http_port)
+        if self.settings.barnabas_http_port:
+            self.http = HttpServer(pages(self.services, self._listeners, self.failed.is_set))
+            cleanup.push_async_callback(self.http.stop)
+            await open_at(self.http, self.settings)
 
     def _start_chores(self, store: LogStore, cleanup: AsyncExitStack) -> None:
         chores = self.chores = Chores(self._timers)

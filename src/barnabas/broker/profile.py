@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from barnabas.broker.endpoints import FIRST_FREE
+
 DEVELOPMENT: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:9092",  # not every interface: nobody else has business here
     "offsets.topic.replication.factor": "1",  # there is one broker, and groups must work on it
@@ -17,3 +19,6 @@ DEVELOPMENT: Final[Mapping[str, str]] = {
     "transaction.state.log.min.isr": "1",
     "barnabas.audit.enable": "false",  # who did what is no question where one person works
 }
+
+# What the command adds: brokers of tests come in numbers, and nobody looks at their pages.
+FOR_PEOPLE: Final[Mapping[str, str]] = {"barnabas.http.port": str(FIRST_FREE)}

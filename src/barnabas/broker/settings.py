@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.broker.cluster_settings import CLUSTER_SETTINGS, ClusterSettings
 from barnabas.broker.connection_settings import CONNECTION_SETTINGS
-from barnabas.broker.endpoints import PORT_MAX, Endpoint, clash, parse_endpoints
+from barnabas.broker.endpoints import FIRST_FREE, HTTP_PORT, PORT_MAX, Endpoint, clash, parse_endpoints
 from barnabas.broker.observe_settings import OBSERVE_SETTINGS, ObserveSettings
 from barnabas.broker.quota_settings import QUOTA_SETTINGS, QuotaSettings
 from barnabas.broker.security_settings import LISTENER_PREFIX, PROTOCOL_MAP, SECURITY_SETTINGS, SecuritySettings
@@ -124,8 +124,9 @@ def _upkeep() -> Iterator[Setting]:
         "barnabas.http.port",
         Kind.INT,
         0,
-        "The port of /metrics, /livez and /readyz; 0 means that there is none.",
-        minimum=0,
+        "The port of /metrics, /livez and /readyz; 0 means that there is none, -1 one that is free: "
+        f"{HTTP_PORT} for node 1, {HTTP_PORT + 1} for node 2 and so on, or the next one above it.",
+        minimum=FIRST_FREE,
         maximum=PORT_MAX,
     )
     yield setting("barnabas.http.host", Kind.STRING, "127.0.0.1", "The address of that port; empty is every interface.")

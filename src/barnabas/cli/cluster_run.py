@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.broker.local_cluster import BROKERS_MAX, CONFIG_FILE, Address, local_cluster, properties_text
+from barnabas.broker.profile import FOR_PEOPLE
 from barnabas.cli.config_file import properties
 from barnabas.cli.failure import Failure
 from barnabas.cli.profiles import remember
-from barnabas.cli.running import supervised
+from barnabas.cli.running import find_running, metrics_lines, supervised
 from barnabas.cli.up import assignments
 from barnabas.world.real import free_ports
 
@@ -71,7 +72,7 @@ def _configs(home: Path, *, brokers: int, host: str, port: int | None, overrides
         return paths
     if any(home.glob("*/meta.properties")) or (home / "meta.properties").exists():
         raise Failure(f"{home} holds a single broker: choose another --data-dir for a cluster")
-    cluster = local_cluster(str(home), _addresses(host, port, brokers), overrides=overrides)
+    cluster = local_cluster(str(home), _addresses(host, port, brokers), overrides={**FOR_PEOPLE, **overrides})
     for path, settings in zip(paths, cluster.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(properties_text(settings))
@@ -206,14 +207,18 @@ class _Cluster:
         first = self._addresses[1]
         address = "" if first == f"127.0.0.1:{PORT_DEFAULT}" else f" --bootstrap-server {first}"
         kept = "gone when it stops" if self._is_ephemeral else "durable"
-        print(f"barnabas is ready: {len(self._addresses)} brokers")
-        for number in sorted(self._addresses):
-            print(f"  KAFKA  {self._addresses[number]} · broker {number} · pid {self._children[number].pid}")
         print(
-            f"  DATA   {os.path.relpath(self._home)} ({kept})\n"
-            f"  try    barnabas topic create hello -p 6{address}\n"
-            f"         barnabas topic describe hello{address}\n"
-            f"         kill -9 {self._children[len(self._addresses)].pid}   and look again\n"
-            f"  Ctrl-C stops all of them",
+            f"barnabas is ready: {len(self._addresses)} brokers",
+            *(
+                f"  KAFKA    {self._addresses[number]} · broker {number} · pid {self._children[number].pid}"
+                for number in sorted(self._addresses)
+            ),
+            *metrics_lines(find_running(self._home)),
+            f"  DATA     {os.path.relpath(self._home)} ({kept})",
+            f"  try      barnabas topic create hello -p 6{address}",
+            f"           barnabas topic describe hello{address}",
+            f"           kill -9 {self._children[len(self._addresses)].pid}   and look again",
+            "  Ctrl-C stops all of them",
+            sep="\n",
             flush=True,
         )

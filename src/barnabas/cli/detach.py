@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.running import DATA_DIRECTORY
+from barnabas.cli.running import DATA_DIRECTORY, find_running, metrics_lines
 
 LOG_FILE: Final = "barnabas.log"
 READY: Final = "READY "
@@ -54,6 +54,13 @@ def _start(words: list[str], data_dir: Path, *, where: str) -> int:
         raise Failure(said[-1].removeprefix("barnabas: ") if said else f"it ended at once; {log} may say why")
     child.stdout.close()
     child.returncode = 0  # it goes on without us: nobody waits for it
-    print(f"barnabas is ready\n  KAFKA  {first.removeprefix(READY).strip()}\n  LOG    {log}")
+    servers = first.removeprefix(READY).strip()
+    print(
+        "barnabas is ready",
+        f"  KAFKA    {servers}",
+        *metrics_lines(find_running(data_dir)),
+        f"  LOG      {log}",
+        sep="\n",
+    )
     print(f"  `barnabas status{where}` looks after it, `barnabas down{where}` stops it")
     return 0

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,6 +32,15 @@ class Running(NamedTuple):
     cluster_id: str
     node_id: int
     started_ms: int
+
+
+def metrics_lines(brokers: Sequence[Running]) -> list[str]:
+    """The line, if any, that says where the metrics of brokers are."""
+    addresses = [broker.http for broker in brokers if broker.http is not None]
+    if not addresses:
+        return []
+    others = "".join(f", :{address.rpartition(':')[2]}" for address in addresses[1:])
+    return [f"  METRICS  {addresses[0]}/metrics{others}"]
 
 
 @contextmanager

@@ -15,15 +15,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from barnabas.broker.endpoints import CannotListen, reachable
 from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
+from barnabas.broker.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
 from barnabas.cli.config_file import read_config
 from barnabas.cli.environment import settings_of_environment
 from barnabas.cli.logs import write_logs
 from barnabas.cli.profiles import remember
 from barnabas.cli.recovery_bar import RecoveryBar
-from barnabas.cli.running import Running, noted
+from barnabas.cli.running import Running, metrics_lines, noted
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
 from barnabas.world.disk import AlreadyLocked, DiskFailure
@@ -54,6 +55,11 @@ def up(
         write_logs(settings.observe)
         _warn_of_unused(settings)
         return _run(settings, is_ephemeral=ephemeral, profile=profile)
+    except CannotListen as error:
+        is_choosable = error.is_listener_taken and config is None
+        advice = "; --port N takes another port, --port 0 any that is free" if is_choosable else ""
+        print(f"barnabas: {error}{advice}", file=sys.stderr)
+        return 1
     except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
         is_about_file = isinstance(error, OSError) and error.filename is not None
         said = f"{error.filename}: {error.strerror}" if is_about_file else str(error)  # type: ignore[union-attr]
@@ -75,7 +81,7 @@ def _temporary() -> str:
 def _given(
     *, port: int | None, host: str | None, data_dir: str | Path | None, config: Path | None, overrides: Iterable[str]
 ) -> dict[str, str]:
-    given = dict(DEVELOPMENT) if config is None else read_config(config)
+    given = {**DEVELOPMENT, **FOR_PEOPLE} if config is None else read_config(config)
     of_environment = settings_of_environment(os.environ)
     if (config is None and "listeners" not in of_environment) or port is not None or host is not None:
         given["listeners"] = f"PLAINTEXT://{host or '127.0.0.1'}:{9092 if port is None else port}"
@@ -160,12 +166,12 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str |
 
 def _note(node: Node) -> Running:
     settings = node.settings
-    http = f"http://{settings.barnabas_http_host or '127.0.0.1'}:{settings.barnabas_http_port}"
+    http = None if node.http is None else f"http://{reachable(node.http.host)}:{node.http.port}"
     return Running(
         directory=os.path.abspath(settings.log_dirs[0]),
         pid=os.getpid(),
         servers=node.bootstrap_servers,
-        http=http if settings.barnabas_http_port else None,
+        http=http,
         cluster_id=node.cluster_id,
         node_id=settings.node_id,
         started_ms=node.world.clock.wall_ms(),
@@ -184,17 +190,15 @@ def _announce(node: Node, *, is_ephemeral: bool) -> None:
     address = "" if node.bootstrap_servers == "127.0.0.1:9092" else f" --bootstrap-server {node.bootstrap_servers}"
     kept = "gone when it stops" if is_ephemeral else "durable"
     directories = ", ".join(node.settings.log_dirs)
-    endpoints = [f"  KAFKA  {where}{'' if len(node.listeners) == 1 else f' ({name})'}" for name, where in _served(node)]
-    note = _note(node)
-    if note.http is not None:
-        endpoints.append(f"  HTTP   {note.http}/metrics")
+    names = {where: "" if len(node.listeners) == 1 else f" ({name})" for name, where in _served(node)}
     print(
         "barnabas is ready",
-        *endpoints,
-        f"  DATA   {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}",
-        f"  try    barnabas topic create hello -p 3{address}",
-        f"         echo hi | barnabas produce hello{address}",
-        f"         barnabas consume hello -o start --exit{address}",
+        *(f"  KAFKA    {where}{name}" for where, name in names.items()),
+        *metrics_lines([_note(node)]),
+        f"  DATA     {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}",
+        f"  try      barnabas topic create hello -p 3{address}",
+        f"           echo hi | barnabas produce hello{address}",
+        f"           barnabas consume hello -o start --exit{address}",
         "  Ctrl-C stops",
         sep="\n",
         flush=True,
@@ -204,4 +208,4 @@ def _announce(node: Node, *, is_ephemeral: bool) -> None:
 def _served(node: Node) -> Iterator[tuple[str, str]]:
     """Each listener by its name, and where it is."""
     for listener in node.listeners:
-        yield listener.name, f"{listener.host or '127.0.0.1'}:{listener.port}"
+        yield listener.name, f"{reachable(listener.host)}:{listener.port}"

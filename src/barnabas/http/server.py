@@ -7,11 +7,13 @@ that a large one holds nobody up. Requests are bounded in size and time; anythin
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 HEAD_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 64
+PORTS_TRIED_MAX: Final = 100
 REQUEST_SECONDS_MAX: Final = 10.0
 PIECES_PER_TURN: Final = 100  # a few milliseconds
 TURN_SECONDS_MAX: Final = 0.002  # some pieces take long to make
@@ -40,11 +42,24 @@ class HttpServer:
         self._pages = pages
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.host = ""
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
         self._server = await asyncio.start_server(self._accept, host or None, port, limit=HEAD_BYTES_MAX)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.host, self.port = host, self._server.sockets[0].getsockname()[1]
+
+    async def start_at_first_free(self, host: str, port: int) -> None:
+        """At this port or, if somebody has it, at the next one that is free; far above it, at any."""
+        for wanted in range(port, port + PORTS_TRIED_MAX):
+            try:
+                await self.start(host, wanted)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return
+        await self.start(host, 0)
 
     async def stop(self) -> None:
         if self._server is not None:

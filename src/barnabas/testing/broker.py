@@ -155,7 +155,7 @@ class BrokerProcess(ServerProcess):
     def start(self) -> None:
         """Start it and wait for its READY line. A second start after ``kill`` takes the same port."""
         command = [sys.executable, "-m", "barnabas", "up", "--port", str(self._port), "--data-dir", str(self.data_dir)]
-        for name, value in self._settings.items():
+        for name, value in {"barnabas.http.port": "0", **self._settings}.items():
             command += ["--set", f"{name}={value}"]
         self.spawn(command)
         self.bootstrap_servers = self.until_ready()
