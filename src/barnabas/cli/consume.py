@@ -40,6 +40,7 @@ def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("topics", nargs="+", metavar="TOPIC")
     add("-o", "--offset", default="start", metavar="WHERE", help=moments.HELP)
+    add("--from-beginning", dest="offset", action="store_const", const="start", help="the same as -o start")
     add("-p", "--partition", type=int, action="append", metavar="N", help="only this one; repeatable")
     add("-g", "--group", metavar="GROUP", help="as a member of this group, which commits what was printed")
     add("-n", "--num", type=int, metavar="N", help="stop after so many records")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NamedTuple, NoReturn
@@ -30,8 +30,20 @@ class Parser(ArgumentParser):
     """What cannot be read is said in one line; whoever wants to see all options asks for them."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; `{self.prog} --help` says what there is", file=sys.stderr)
+        from barnabas.cli.misuse import advice
+
+        question = advice(self, message)
+        print(f"{self.prog}: {message}{question or ';'} `{self.prog} --help` says what there is", file=sys.stderr)
         raise SystemExit(MISUSED)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """What a verb does not know is said by the verb's own parser, which knows what is near."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 COMMANDS: Final = {
@@ -75,13 +87,18 @@ Commands:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if len(words) > 1 and words[0] == "help":
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage(), end="")
         return 0 if words else MISUSED
     name = "version" if words[0] in ("-V", "--version") else words[0]
     command = COMMANDS.get(name)
     if command is None:
-        print(f"barnabas: there is no command {name!r}{_near(name)}; `barnabas --help` lists them", file=sys.stderr)
+        from barnabas.cli.misuse import near
+
+        question = near(name, COMMANDS) or ";"
+        print(f"barnabas: there is no command {name!r}{question} `barnabas --help` lists them", file=sys.stderr)
         return MISUSED
     module = import_module(f"barnabas.cli.{command.module}")
     parser = Parser(prog=f"barnabas {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
@@ -118,10 +135,3 @@ def usage() -> str:
     width = max(map(len, COMMANDS))
     rows = "".join(f"  {name:<{width}}  {command.help}\n" for name, command in COMMANDS.items())
     return f"{_HEAD}{rows}\n`barnabas COMMAND --help` says more.\n"
-
-
-def _near(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, COMMANDS, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

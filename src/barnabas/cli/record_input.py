@@ -41,6 +41,8 @@ def compile_input(text: str) -> Callable[[bytes], Input | None]:
         return _from_json
     if text == "csv":
         return CsvReader()
+    if "%" not in text:
+        raise Failure(f"--format {text!r} is neither json nor csv, and no part of a line such as %k or %v is in it")
     return _compile_lines(text)
 
 

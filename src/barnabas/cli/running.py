@@ -85,7 +85,7 @@ def find_running(directory: Path) -> list[Running]:
     Others below it are nobody's business: whoever stops the brokers of a directory means no more than these.
     """
     if not directory.is_dir():
-        raise Failure(f"there is no directory {directory}: name it with --data-dir")
+        raise Failure(f"there is no directory {directory}: `barnabas up` makes one, --data-dir names another")
     found = []
     for path in sorted([directory / NOTE_FILE, *directory.glob(f"{CLUSTER_DIRECTORIES}/{NOTE_FILE}")]):
         running = _read(path)

@@ -60,7 +60,11 @@ def up(
         advice = "; --port N takes another port, --port 0 any that is free" if is_choosable else ""
         print(f"barnabas: {error}{advice}", file=sys.stderr)
         return 1
-    except (InvalidSetting, AlreadyLocked, DiskFailure, OSError, BarnabasError) as error:
+    except AlreadyLocked as error:
+        where = os.path.dirname(error.path)
+        print(f"barnabas: {where} is in use: `barnabas status --data-dir {where}` shows by whom", file=sys.stderr)
+        return 1
+    except (InvalidSetting, DiskFailure, OSError, BarnabasError) as error:
         is_about_file = isinstance(error, OSError) and error.filename is not None
         said = f"{error.filename}: {error.strerror}" if is_about_file else str(error)  # type: ignore[union-attr]
         print(f"barnabas: {said}", file=sys.stderr)
