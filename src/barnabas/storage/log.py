@@ -250,8 +250,7 @@ class PartitionLog:
                 is_first = not group
                 if segment.must_roll(end - start + header.size_bytes, header.last_offset, header.max_timestamp, now_ms):
                     self._append_group(records, start, end, group)
-                    if self.segments.active.size_bytes or header.base_offset != self.segments.active.base_offset:
-                        rolling.roll(self, header.base_offset, now_ms)
+                    rolling.roll_before(self, header, now_ms)
                     is_first = True
                 if is_first:
                     group, start = [], position

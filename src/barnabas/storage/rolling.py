@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.segment import Segment
+from barnabas.wire.batch import BatchHeader
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
@@ -36,3 +38,13 @@ def roll(log: PartitionLog, base_offset: int, now_ms: int) -> Segment:
         # Without that snapshot it begins with an older one: slower, and nothing else.
         log.on_roll(log)
     return segment
+
+
+def roll_before(log: PartitionLog, header: BatchHeader, now_ms: int) -> Segment:
+    """The next segment, for a batch of a leader that may have compacted away what came before it.
+
+    It begins where the log ends all the same, if the batch is not too far off for its indexes: recovery takes a gap
+    between two segments for a lost one.
+    """
+    is_far = header.last_offset - log.end_offset > RELATIVE_OFFSET_MAX
+    return roll(log, header.base_offset if is_far else log.end_offset, now_ms)

@@ -187,13 +187,14 @@ def test_a_full_index_rolls_the_segment(new_machine: Callable[..., Machine]) -> 
     assert machine.values() == [b"a"] * 10
 
 
-def test_a_segment_rolls_before_a_relative_offset_overflows(machine: Machine) -> None:
+@pytest.mark.parametrize(("offset", "second_base"), [(2**31, 1), (2**31 + 1, 2**31 + 1)])
+def test_a_segment_rolls_before_a_relative_offset_overflows(machine: Machine, offset: int, second_base: int) -> None:
     first = machine.batch(b"a", leader_epoch=0)
-    far = encode_batch([(0, b"k", b"v", ())], base_offset=2**31, leader_epoch=0)
+    far = encode_batch([(0, b"k", b"v", ())], base_offset=offset, leader_epoch=0)
     machine.log.append_as_follower(first, leader_epoch_max=None, now_ms=machine.clock.now_ms)
     machine.log.append_as_follower(far, leader_epoch_max=None, now_ms=machine.clock.now_ms)
-    assert [segment.base_offset for segment in machine.log.segments.all()] == [0, 2**31]
-    assert machine.log.end_offset == 2**31 + 1
+    assert [segment.base_offset for segment in machine.log.segments.all()] == [0, second_base]
+    assert machine.log.end_offset == offset + 1
 
 
 def test_new_settings_take_effect(machine: Machine) -> None:

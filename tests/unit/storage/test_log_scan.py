@@ -136,6 +136,19 @@ def test_a_follower_keeps_what_a_compacting_leader_gave_it(
     assert [record.offset for record in follower.read_all()] == [header.base_offset for _, header in kept]
 
 
+def test_a_gap_where_a_follower_begins_a_segment_is_within_that_segment(new_machine: Callable[..., Machine]) -> None:
+    """It is the only one, so nothing before it says that the leader compacts."""
+    follower = new_machine(segment_bytes=300)
+    follower.open()
+    offsets = [0, 1, 2, 10, 11, 12, 13, 14, 15]
+    for offset in offsets:
+        records = follower.batch(b"x" * 20, base_offset=offset)
+        follower.log.append_as_follower(records, leader_epoch_max=None, now_ms=follower.clock.now_ms)
+    assert [segment.base_offset for segment in follower.log.segments.all()][:2] == [0, 3]
+    follower.reopen()
+    assert [record.offset for record in follower.read_all()] == offsets
+
+
 def test_records_that_are_lost_between_two_segments_are_no_gap_of_compaction(
     new_machine: Callable[..., Machine],
 ) -> None:
