@@ -6,7 +6,7 @@ batches mean is the shard's business.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from barnabas.model.errors import CorruptBatch
@@ -21,10 +21,13 @@ READS_REPEATED_MAX: Final = 100  # how often a segment may be replaced under us 
 Batches = list[tuple[int, BatchHeader]]
 
 
-async def slices(log: PartitionLog) -> AsyncIterator[tuple[bytes, Batches]]:
-    """Bytes and the batches in them (position and header), up to the log's end as it is when that is reached."""
-    offset, repeated = log.log_start_offset, 0
-    while offset < log.end_offset:
+async def slices(log_of: Callable[[], PartitionLog]) -> AsyncIterator[tuple[bytes, Batches]]:
+    """Bytes and the batches in them (position and header), up to the log's end as it is when that is reached.
+
+    The log is asked for each time: it may move to another directory meanwhile, and its old files vanish.
+    """
+    offset, repeated = log_of().log_start_offset, 0
+    while offset < (log := log_of()).end_offset:
         offset = max(offset, log.log_start_offset)
         found = log.read(offset, size_bytes_max=SLICE_BYTES, end_offset_max=log.end_offset, at_least_one=True)
         if found.records is None:

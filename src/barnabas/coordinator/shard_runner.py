@@ -35,6 +35,9 @@ log = logger("coordinator")
 NO_REQUEST: Final = -1  # the id of what nobody waits for
 REQUESTS_WAITING_MAX: Final = 100_000  # per shard; a join may wait for minutes, so there can be many
 STEPS_UNCOMMITTED_MAX: Final = 10_000  # steps that wait for the high watermark before the shard asks for patience
+LOAD_AGAIN: Final = "load again"  # the key of the only timer of a shard that could not be loaded
+LOAD_AGAIN_MS_MIN: Final = 1_000
+LOAD_AGAIN_MS_MAX: Final = 60_000
 RECORD_OVERHEAD_BYTES_MAX: Final = 32  # lengths, deltas and attributes of a record beside its key and value
 
 # What clients are told when a write fails: come back later, look for another coordinator, or do not try that again.
@@ -52,7 +55,7 @@ _AS_COORDINATORS_SAY: Final[dict[WireError, WireError]] = {
 class State(enum.Enum):
     LOADING = "loading"
     ACTIVE = "active"
-    FAILED = "failed"  # the log cannot be read: another replica may do better
+    FAILED = "failed"  # the log cannot be read: another replica may do better, or it can be read later
     CLOSED = "closed"
 
 
@@ -85,6 +88,7 @@ class ShardRunner:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._steps: deque[_Step] = deque()
         self._request_count = 0
+        self._load_again_ms = LOAD_AGAIN_MS_MIN
         self.loading_task: asyncio.Task[None] | None = None
         self._start_loading()
 
@@ -152,6 +156,8 @@ class ShardRunner:
         if self._state is State.ACTIVE:
             shard, now_ms = self._shard, max(self._now_ms(), deadline_ms)
             self._step(lambda: shard.on_timer(key, now_ms), now_ms, NO_REQUEST)
+        elif self._state is State.FAILED:
+            self._start_loading()
 
     # --- one step -------------------------------------------------------------------------------------------------
 
@@ -277,7 +283,7 @@ class ShardRunner:
 
     async def _load(self, shard: Shard, is_loaded: Callable[[], None]) -> None:
         try:
-            async for data, batches in slices(self._partition.log):
+            async for data, batches in slices(lambda: self._partition.log):
                 if self._shard is not shard or self._state is not State.LOADING:
                     return
                 replay(shard, data, batches)
@@ -286,18 +292,30 @@ class ShardRunner:
             log.error("coordinator cannot be loaded", partition=self._partition.id, reason=error)
             if isinstance(error, DiskFailure):
                 self._partition.log.reader.failed(error)
-            if self._shard is shard and self._state is State.LOADING:
-                self._state = State.FAILED
+            self._load_failed(shard)
+            return
+        except Exception:
+            log.exception("coordinator's shard broke while it was loaded", partition=self._partition.id)
+            self._load_failed(shard)
             return
         finally:
             if self._shard is shard:
                 self.loading_task = None
         if self._shard is shard and self._state is State.LOADING:
             self._state = State.ACTIVE
+            self._load_again_ms = LOAD_AGAIN_MS_MIN
             is_loaded()
             self._last_offset = self._partition.log.end_offset - 1
             now_ms = self._now_ms()
             self._step(lambda: shard.loaded(now_ms), now_ms, NO_REQUEST)
+
+    def _load_failed(self, shard: Shard) -> None:
+        """Nobody is told to be patient for ever: clients look for another coordinator until this one can be loaded."""
+        if self._shard is shard and self._state is State.LOADING:
+            self._state = State.FAILED
+            now_ms = self._now_ms()
+            self._timers.set(LOAD_AGAIN, now_ms + self._load_again_ms, now_ms=now_ms)
+            self._load_again_ms = min(2 * self._load_again_ms, LOAD_AGAIN_MS_MAX)
 
     def _reload(self) -> None:
         if self._state is State.ACTIVE:
