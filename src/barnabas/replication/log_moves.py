@@ -19,6 +19,7 @@ from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.replication.throttle import Throttle
+from barnabas.storage import trimming
 from barnabas.storage.directory import DELETE_TOPIC_LENGTH_MAX
 from barnabas.storage.future_logs import FutureLog
 from barnabas.storage.index import CorruptIndex
@@ -32,7 +33,8 @@ from barnabas.world.timers import Timers
 log = logger("moves")
 
 PIECE_BYTES: Final = 256 * 1024
-REST_PIECES_MAX: Final = 8  # of what is copied in one go, right before a copy takes over
+REST_PIECES: Final = 8  # of what is copied in one go, right before a copy takes over
+REST_PIECES_MAX: Final = 128  # when more than that arrives, time after time, while the copy is synced
 COPIES_MAX: Final = 4  # at once
 THROTTLE_MS: Final = 50  # between two looks at whether more may flow
 RETRY_MS: Final = 1000  # while the disk is full
@@ -102,6 +104,7 @@ class LogMoves:
             if future is not None and future.home is not home:
                 self._store.futures.discard(key)
                 future = None
+            is_under_way = future is not None and key in self._tasks
             if future is None and self._store.home_of(hosted.log) is not home:
                 if self._store.offline:
                     raise ApiError(errors.KAFKA_STORAGE_ERROR, "a directory is offline; the log may have a copy there")
@@ -114,6 +117,7 @@ class LogMoves:
                 if hosted.is_gone:
                     self._store.futures.discard(key)
                     raise ApiError(errors.REPLICA_NOT_AVAILABLE)
+            if future is not None and not is_under_way:
                 self._begin(hosted, future)
 
     def _begin(self, hosted: Partition, future: FutureLog) -> None:
@@ -134,13 +138,14 @@ class LogMoves:
     async def _run(self, hosted: Partition, future: FutureLog, older: asyncio.Task[None] | None) -> None:
         if older is not None:
             await asyncio.gather(older, return_exceptions=True)  # it ends by itself, since its copy is gone
+        rest_pieces = REST_PIECES
         async with self._gate:
             while self._is_wanted(hosted, future):
                 try:
-                    if future.log.end_offset < hosted.log.end_offset:
-                        await self._copy_piece(hosted, future)
-                    elif await self._take_over(hosted, future):
+                    await self._catch_up(hosted, future)
+                    if await self._take_over(hosted, future, rest_pieces):
                         return
+                    rest_pieces = min(2 * rest_pieces, REST_PIECES_MAX)
                     await asyncio.sleep(0)
                 except DiskFull:
                     await self._timers.sleep(RETRY_MS)
@@ -151,6 +156,11 @@ class LogMoves:
     def _is_wanted(self, hosted: Partition, future: FutureLog) -> bool:
         is_known = self._store.futures.get(hosted.id) is future and self._store.get(hosted.id) is hosted.log
         return is_known and not (hosted.is_gone or hosted.log.is_over or future.log.is_over)
+
+    async def _catch_up(self, hosted: Partition, future: FutureLog) -> None:
+        while self._is_wanted(hosted, future) and future.log.end_offset < hosted.log.end_offset:
+            await self._copy_piece(hosted, future)
+            await asyncio.sleep(0)
 
     async def _copy_piece(self, hosted: Partition, future: FutureLog) -> None:
         while self._throttle.is_exceeded(self._bytes_per_second(), self._clock.monotonic_ms()):
@@ -176,6 +186,8 @@ class LogMoves:
         if self._is_wanted(hosted, future) and place == (made.end_offset, current.cut_count):
             self._append(made, data)
             self._throttle.record(len(data))
+            # Where transactions have ended need not be remembered below it.
+            made.advance_high_watermark(current.high_watermark)
 
     def _append(self, made: PartitionLog, data: bytes) -> None:
         end_offset, now_ms = made.end_offset, self._clock.wall_ms()
@@ -192,22 +204,24 @@ class LogMoves:
 
     # --- taking over ----------------------------------------------------------------------------------------------
 
-    async def _take_over(self, hosted: Partition, future: FutureLog) -> bool:
-        # All but the last of it gets to the device while everything goes on.
+    async def _take_over(self, hosted: Partition, future: FutureLog, rest_pieces: int) -> bool:
+        # All but the last of it gets to the device while everything goes on, and so does where it starts.
         await future.log.flush()
+        trimming.start_at(future.log, min(hosted.log.log_start_offset, future.log.end_offset))
         await self._store.checkpoints.write(future.home)
+        await self._catch_up(hosted, future)
         async with self._lock:
             if not self._is_wanted(hosted, future):
                 return False
             return await self._store.futures.take_over(
                 hosted.id,
-                copy_rest=partial(self._copy_rest, hosted, future),
+                copy_rest=partial(self._copy_rest, hosted, future, rest_pieces),
                 on_switch=partial(self._switch, hosted),
             )
 
-    def _copy_rest(self, hosted: Partition, future: FutureLog) -> bool:
+    def _copy_rest(self, hosted: Partition, future: FutureLog, rest_pieces: int) -> bool:
         current, made = hosted.log, future.log
-        for _ in range(REST_PIECES_MAX):
+        for _ in range(rest_pieces):
             if made.end_offset == current.end_offset:
                 return True
             if made.end_offset < current.log_start_offset or (found := _rest(current, made)) is None:

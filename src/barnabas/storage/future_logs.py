@@ -58,10 +58,11 @@ class FutureLogs:
     # --- beginning and giving up ----------------------------------------------------------------------------------
 
     async def create(self, current: PartitionLog, home: LogDirectory) -> FutureLog:
-        """An empty copy in another directory, which begins where the log does."""
+        """An empty copy in another directory, which begins where the log does; DiskFailure if there is none."""
         assert current.partition not in self._by_partition
         # The log may have been here before: where its recovery began then says nothing of the copy.
         await self._store.checkpoints.write(home)
+        self._check_online(home)
         if current.partition in home.read_checkpoint(RECOVERY_POINT_FILE):
             raise DiskFull(home.path, "no room for a checkpoint")
         made = await PartitionLog.open(
@@ -76,7 +77,20 @@ class FutureLogs:
         )
         # What is clean now is copied clean; what is cleaned from now on may have been copied before.
         made.cleaned_offset = current.cleaned_offset
-        return self.adopt(made, home)
+        future = self.adopt(made, home)
+        try:
+            # Should it take over after a power cut, it must not be one of which nobody knows whose it is.
+            await made.flushing.sync_identity()
+            self._check_online(home)
+        except DiskFailure:
+            self.discard(current.partition)
+            raise
+        return future
+
+    def _check_online(self, home: LogDirectory) -> None:
+        """It may have failed while we waited."""
+        if home.path in self._store.offline:
+            raise self._store.offline[home.path]
 
     def adopt(self, made: PartitionLog, home: LogDirectory) -> FutureLog:
         self._store.watch(made, home)
@@ -127,8 +141,15 @@ class FutureLogs:
             else:
                 future.log.truncate_to(current.end_offset)
         except DiskFailure as error:
-            # It has what the log has not, so it must not take over.
-            future.log.fail(error, is_final=True)
+            self._give_up(future, error)
+
+    def _give_up(self, future: FutureLog, error: DiskFailure) -> None:
+        """A copy could not be cut: it has what the log has not, so it must not take over."""
+        if isinstance(error, DiskFull):
+            log.error("no room to cut a copy; it is given up", partition=future.log.partition, reason=error)
+            self.discard(future.log.partition)
+        else:
+            future.log.fail(error)
 
     # --- taking over ----------------------------------------------------------------------------------------------
 
@@ -174,6 +195,7 @@ class FutureLogs:
         _succeed(made, current)
         _moved(current, doomed)
         self._store.replace(made, future.home)
+        made.remove_later = self._remove_now
         current.abandon()
         on_switch(made)
         try:
@@ -182,12 +204,16 @@ class FutureLogs:
         except DiskFailure as error:
             self._store.take_offline(old_home.path, error)
         if self._by_partition.get(made.partition) is not future or self._store.get(made.partition) is not made:
-            return True  # deleted meanwhile, or its disk is gone
+            # Deleted meanwhile, or its disk is gone; then a start with that disk still needs the name.
+            if future.home.path not in self._store.offline:
+                self._store.doom(old_home, doomed, delay_ms=made.settings.file_delete_delay_ms)
+            return True
         del self._by_partition[made.partition]
         target = f"{future.home.path}/{made.partition}"
         try:
             disk.rename(made.directory, target)
             _moved(made, target)
+            self._store.watch(made, future.home)
             made.flushing.files_changed(future.home.path)
             await disk.sync_directory(future.home.path)
         except DiskFailure as error:
@@ -225,11 +251,11 @@ class FutureLogs:
         """All logs are open: a copy of none of them is of no use, unless its log is in a directory that is offline."""
         for partition, future in list(self._by_partition.items()):
             current = self._store.get(partition)
-            if current is not None and self._store.home_of(current) is not future.home:
+            if current is not None and _is_copy(future, current, self._store.home_of(current)):
                 try:
                     _align(future.log, current)
                 except DiskFailure as error:
-                    future.log.fail(error, is_final=True)
+                    self._give_up(future, error)
                 continue
             del self._by_partition[partition]
             future.log.abandon()
@@ -238,6 +264,11 @@ class FutureLogs:
             elif not self._store.offline:
                 log.error("a log that was being copied is gone; the copy is kept aside", partition=partition)
                 self._rename(future, STRAY_SUFFIX)
+
+
+def _is_copy(future: FutureLog, current: PartitionLog, home: LogDirectory) -> bool:
+    """Whether it was made of this log, and not of one that had its name before."""
+    return future.home is not home and future.log.topic_id == current.topic_id
 
 
 def _align(made: PartitionLog, current: PartitionLog) -> None:
@@ -262,10 +293,11 @@ def common_end(one: PartitionLog, other: PartitionLog) -> int:
 
 def _succeed(made: PartitionLog, current: PartitionLog) -> None:
     """Take over what a log knows and its batches do not say."""
-    for epoch, start_offset in current.epochs.entries():
-        if epoch > made.latest_epoch:
-            made.begin_epoch(epoch, start_offset)
+    # Compaction may have left no batch of an epoch, and one may have begun that has none yet.
+    made.epochs = current.epochs
+    made.epochs.is_dirty = made.epochs.is_unwritten = True
     trimming.start_at(made, current.log_start_offset)
+    made.epochs.truncate_start(made.log_start_offset)
     made.high_watermark = current.high_watermark
     made.producers = current.producers
     made.settings = current.settings
