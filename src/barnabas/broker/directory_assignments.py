@@ -81,14 +81,15 @@ class DirectoryAssignments:
     async def _tell(self) -> None:
         try:
             while self._wanted:
+                # Taken off first: what moves on before the answer is here has to be told once more.
                 keys = list(self._wanted)[:PER_REQUEST_MAX]
-                request = self._request(keys)
-                if request.directories and not await self._is_told(request):
-                    await self._timers.sleep(RETRY_MS)
-                    continue
-                # What was refused has changed meanwhile; its next picture brings it here again.
                 for key in keys:
-                    self._wanted.pop(key, None)
+                    del self._wanted[key]
+                request = self._request(keys)
+                # What is refused has changed meanwhile; its next picture brings it here again.
+                if request.directories and not await self._is_told(request):
+                    self._wanted |= dict.fromkeys(keys)
+                    await self._timers.sleep(RETRY_MS)
         finally:
             self._task = None
 
