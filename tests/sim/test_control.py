@@ -156,6 +156,21 @@ def test_voters_are_added_and_removed_by_hand() -> None:
     simulate(whole, seed=1, time_s_max=VIRTUAL_SECONDS_MAX)
 
 
+def test_a_leader_that_was_wiped_says_once_that_its_peers_take_it_for_what_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def tell(cluster: SimulatedCluster) -> None:
+        wiped = active(cluster)
+        cluster.lose_disk(wiped)
+        await cluster.start(wiped)
+        await until_async(lambda: voters(cluster) == {ALL})
+
+    story(tell)
+    said = [record.getMessage() for record in caplog.records if "quorum_unsound" in record.getMessage()]
+    assert said
+    assert len(said) == len(set(said))
+
+
 def test_a_node_with_a_wiped_disk_joins_as_new_and_votes_under_its_new_directory() -> None:
     async def tell(cluster: SimulatedCluster) -> None:
         await create(1, "t")

@@ -116,6 +116,30 @@ def test_a_disk_from_before_the_last_process_is_refused_by_any_leader() -> None:
     simulate(whole, seed=1, time_s_max=VIRTUAL_SECONDS_MAX)
 
 
+def test_a_disk_on_which_another_version_has_run_is_taken() -> None:
+    """Apache Kafka, or a version that knew nothing of this: the newest process is in the metadata, and on no list."""
+
+    async def whole() -> None:
+        cluster = SimulatedCluster(1, brokers=3)
+        await cluster.start_all()
+        number = next(each for each in cluster.hosts if each != active(cluster))
+        await cluster.stop(number)
+        disk = cluster.disk(number)
+        before = {path: content for path, content in copy_of(disk).items() if path.endswith(INCARNATIONS_FILE)}
+        assert before
+        await cluster.start(number)
+        await cluster.stop(number)
+        for path, content in before.items():
+            assert content is not None
+            disk.remove(path)
+            disk.open(path, create=True).append(content)
+        await cluster.start(number)
+        await until_async(lambda: is_unfenced(cluster.nodes[number], number))
+        await cluster.stop_all()
+
+    simulate(whole, seed=1, time_s_max=VIRTUAL_SECONDS_MAX)
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_a_node_that_dies_at_any_moment_of_its_start_is_taken_back(seed: int) -> None:
     async def whole() -> None:

@@ -255,7 +255,7 @@ class Node:
         await self._listeners.serve_clients()
 
     async def _register(self, parts: Assembly, store: LogStore, lifecycle: Lifecycle) -> int:
-        incarnations = Incarnations(self.world.disk, store.directory_ids, self._incarnation_id)
+        incarnations = Incarnations(self.world.disk, store.directory_ids, self._incarnation_id, parts.raft.found_end)
         await catch_up(self._account, parts.raft)
         await incarnations.add(known=parts.controller.image.brokers.get(self.settings.node_id))
         epoch = await lifecycle.register()

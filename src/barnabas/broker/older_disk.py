@@ -118,13 +118,16 @@ class Incarnations:
     """The processes that may be the last to have registered this broker, as each of its directories knows them.
 
     A process puts itself on the list before it registers, and takes the others off when it knows that it is. A
-    directory without a list is not judged: it comes from a version that wrote none.
+    directory without a list is not judged: it comes from a version that wrote none. Nor is any if the last process was
+    Kafka, or such a version: it is in the metadata that it has left here, and not on the list beside them.
     """
 
-    def __init__(self, disk: Disk, directories: Mapping[str, Uuid], own: Uuid) -> None:
+    def __init__(self, disk: Disk, directories: Mapping[str, Uuid], own: Uuid, metadata_end: int) -> None:
+        """``metadata_end``: of the metadata log as this start has found it, in the first of the directories."""
         self._disk = disk
         self._directories = dict(directories)
         self._own = own
+        self._metadata_end = metadata_end
 
     async def add(self, *, known: BrokerImage | None) -> None:
         """Before the broker registers. ``known``: as the cluster has it, from before this process."""
@@ -139,7 +142,7 @@ class Incarnations:
             await self._write(path, [str(self._own)])
 
     def _check(self, known: BrokerImage | None) -> None:
-        if known is None or known.incarnation_id == self._own:
+        if known is None or known.incarnation_id == self._own or self._wrote_no_list(known):
             return
         for path, directory_id in sorted(self._directories.items()):
             names = self._read(path)
@@ -149,6 +152,12 @@ class Incarnations:
                     f"{known.epoch}, and the directory knows nothing of it: the disk is older than that; {_REMEDY}. If "
                     f"there is no newer one, remove {INCARNATIONS_FILE} from it: then it is taken as it is"
                 )
+
+    def _wrote_no_list(self, known: BrokerImage) -> bool:
+        """Whether the last process has run on these directories and noted that in none; its epoch is an offset."""
+        first = next(iter(self._directories), None)
+        has_run_here = known.epoch < self._metadata_end
+        return first is not None and has_run_here and str(known.incarnation_id) not in self._read(first)
 
     def _read(self, path: str) -> list[str]:
         file = f"{path}/{INCARNATIONS_FILE}"

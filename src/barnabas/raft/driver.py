@@ -73,6 +73,7 @@ class RaftDriver:
         self.listener = listener
         self.on_voters: Callable[[], None] = lambda: None  # the voters as this replica knows them may have changed
         self.on_opened: Callable[[QuorumState, int], None] = lambda state, end_offset: None  # may refuse the files
+        self.found_end = 0  # where the log ended on the disk, before anything was fetched
         self.initial_voters = initial_voters
         self._cluster_id = cluster_id
         self._settings = settings or RaftSettings()
@@ -89,6 +90,7 @@ class RaftDriver:
         )
         state = read_state(self._world.disk, self._directory) or QuorumState()
         view = metadata_log.view()
+        self.found_end = view.end_offset
         try:
             self.on_opened(state, view.end_offset)
         except BaseException:

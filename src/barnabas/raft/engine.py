@@ -93,6 +93,7 @@ class Engine:
         self._is_performing = False
         self._asked: dict[int, tuple[asyncio.Future[messages.Response], int]] = {}
         self._asked_count = 0
+        self._alarm_said = ""
         self._sync_wanted: events.Sync | None = None
         self._is_syncing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -266,7 +267,10 @@ class Engine:
         self.learn_voters()
 
     def _alarm(self, effect: events.Alarm) -> None:
-        log.error("quorum_unsound", reason=effect.text)
+        """Once: peers of a leader that was wiped would say the same with every answer, until they have given it up."""
+        if effect.text != self._alarm_said:
+            self._alarm_said = effect.text
+            log.error("quorum_unsound", reason=effect.text)
 
     # Time, tasks and the end ----------------------------------------
 
