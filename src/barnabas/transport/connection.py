@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
         self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
-        self.is_last_answer = False  # hang up when the coroutine under way has been answered
+        self.is_last_answer = False  # hang up when all that is under way has been answered
         self._stash = bytearray()
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
         self._frame_goal = 0  # its size as the peer states it
@@ -294,7 +294,8 @@ class Connection(asyncio.BufferedProtocol):
             self._answers.popleft()
             if parts:
                 self._outbox.put(parts)
-            if isinstance(parts, LastAnswer):
+            is_over = self.is_last_answer and not self._answers and self._task is None
+            if is_over or isinstance(parts, LastAnswer):
                 self.close()
                 return
         self._flush()

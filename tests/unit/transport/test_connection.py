@@ -62,6 +62,29 @@ def test_answers_leave_in_the_order_of_the_requests_whatever_is_ready_first(seed
     run(serve, story, seed=seed)
 
 
+def test_a_listener_that_closes_sees_a_client_off_when_the_answer_it_waits_for_is_out() -> None:
+    later: list[asyncio.Future[Any]] = []
+
+    def serve(_: Connection, request: memoryview) -> Answer:
+        later.append(asyncio.get_running_loop().create_future())
+        return later[-1]
+
+    async def story(bench: Bench) -> None:
+        client = await bench.client()
+        client.transport.write(frame(b"a") + frame(b"b"))
+        while len(later) < 2:
+            await asyncio.sleep(0.01)
+        bench.listener.close()
+        later[0].set_result([frame(b"first")])
+        await asyncio.sleep(1)
+        assert not client.is_lost
+        later[1].set_result([frame(b"second")])
+        await client.until(lambda: client.is_lost)
+        assert client.frames() == [b"first", b"second"]
+
+    run(serve, story)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("size", [6, SCRATCH_BYTES * 2])
 def test_a_coroutine_holds_up_its_connection_and_keeps_its_request(seed: int, size: int) -> None:
