@@ -15,6 +15,7 @@ from barnabas.wire.messages.fetch import FetchRequest
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
+SESSIONLESS: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
 HISTORY_SINCE: Final = 12  # from this version on a broker compares epochs
 
@@ -74,7 +75,12 @@ class FetchSession:
         self._known = {}
 
 
-def request_of(plan: Plan, settings: ConsumerSettings, version: int) -> FetchRequest:
+def sessionless(wanted: Mapping[TopicPartition, Wanted]) -> Plan:
+    """A request that tells everything and begins no session."""
+    return Plan(NO_SESSION, SESSIONLESS, dict(wanted), {})
+
+
+def request_of(plan: Plan, settings: ConsumerSettings, version: int, *, wait_ms: int) -> FetchRequest:
     """What is sent for a plan."""
     topics: dict[str, FetchRequest.FetchTopic] = {}
     for place, want in plan.changed.items():
@@ -99,7 +105,7 @@ def request_of(plan: Plan, settings: ConsumerSettings, version: int) -> FetchReq
         gone.partitions.append(place.partition)
     return FetchRequest(
         replica_id=-1,
-        max_wait_ms=settings.fetch_max_wait_ms,
+        max_wait_ms=wait_ms,
         min_bytes=settings.fetch_min_bytes,
         max_bytes=settings.fetch_max_bytes,
         isolation_level=ISOLATION_LEVELS[settings.isolation_level],

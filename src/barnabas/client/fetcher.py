@@ -1,4 +1,5 @@
-"""Fetches ahead: at most one request per broker under way, over a fetch session, for the cursors that have room.
+"""Fetches ahead: one request per broker under way, over a fetch session, for the cursors that have room; while that one
+waits for news, another beside it for cursors that have got room meanwhile.
 
 Chunks go into the cursors as they came; nothing is decoded here. The consumer wakes the fetcher when it has taken
 records and waits for its news.
@@ -15,7 +16,8 @@ from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.cursor import UNVALIDATED, Chunk, Cursor
 from barnabas.client.epochs import EpochStart
 from barnabas.client.errors import LogTruncated, OffsetGone, RecordTooLarge
-from barnabas.client.fetch_session import FetchSession, Wanted, request_of
+from barnabas.client.fetch_lanes import SIDE_LANE, FetchLanes
+from barnabas.client.fetch_session import FetchSession, Wanted, request_of, sessionless
 from barnabas.client.isolation import Visibility
 from barnabas.client.moved_leaders import is_leader_found, learn_leaders
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
@@ -29,7 +31,6 @@ from barnabas.wire.batch import iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
 PAUSE_MS_MIN: Final = 1  # whatever retry.backoff.ms says: a pause that is over at once is none
-FETCH_LANE: Final = "fetch"  # a long poll would hold up whatever waits behind it on the same connection
 NAMED_VERSION_MAX: Final = 12  # from 13 on Fetch speaks of topic ids
 STALE_LOOKS_MAX: Final = 10  # at metadata that is older than what was read
 _SESSION_ERRORS: Final = frozenset(
@@ -45,7 +46,8 @@ class Fetcher:
         self._settings = settings
         self._cursors = cursors
         self._sessions: dict[int, FetchSession] = {}
-        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._lanes = FetchLanes(wait_ms_max=settings.fetch_max_wait_ms)
+        self._fetching: set[asyncio.Task[None]] = set()
         self._resetting: dict[TopicPartition, asyncio.Task[None]] = {}
         self._validating: dict[TopicPartition, asyncio.Task[None]] = {}
         self._stale_looks: dict[TopicPartition, int] = {}
@@ -62,52 +64,81 @@ class Fetcher:
             while True:
                 self._wake.clear()
                 looked_at = loop.time()
-                await self._look(looked_at)
+                held_until = await self._look(looked_at)
                 # A look may take longer than the pause that it has asked for: that time counts too, or nobody wakes us.
-                waiting = [c.not_before for c in self._cursors.values() if c.not_before > looked_at]
+                waiting = [c.not_before for c in self._cursors.values() if c.not_before > looked_at] + held_until
                 try:
                     async with asyncio.timeout_at(min(waiting, default=None)):
                         await self._wake.wait()
                 except TimeoutError:
                     continue
         finally:
-            for task in (*self._fetching.values(), *self._resetting.values(), *self._validating.values()):
+            for task in (*self._fetching, *self._resetting.values(), *self._validating.values()):
                 task.cancel()
 
-    async def _look(self, now: float) -> None:
+    async def _look(self, now: float) -> list[float]:
+        """Ask whom there is to ask; the times at which more may be asked than now."""
         by_source: dict[int, dict[TopicPartition, Cursor]] = {}
         doubtful: dict[int, dict[TopicPartition, Cursor]] = {}
         for place, cursor in list(self._cursors.items()):
-            if not cursor.wants_fetch(now) or place in self._resetting or place in self._validating:
+            if not self._has_room(cursor, now) or not await self._is_known(cursor, now):
                 continue
-            if not await self._is_known(cursor, now):
-                continue
-            is_valid = cursor.is_valid_in(self._cluster.metadata.leader_epoch(place))
-            if not is_valid:
-                cursor.closest_replica = NO_BROKER  # only the leader can tell, and may know a closer one
-                if self._is_behind(cursor):
-                    self._postpone(cursor, ApiError(errors.FENCED_LEADER_EPOCH), now)
-                    continue
-            source = self._source(cursor, now)
+            source, is_valid = self._whom_to_ask(cursor, now)
             if source is not None:
                 (by_source if is_valid else doubtful).setdefault(source, {})[place] = cursor
-        for source, cursors in sorted(by_source.items()):
-            if source not in self._fetching:
-                task = asyncio.get_running_loop().create_task(self._fetch(source, cursors), name=f"fetch:{source}")
-                self._fetching[source] = task
+        held_until = [self._start(source, cursors, now) for source, cursors in sorted(by_source.items())]
         for leader, cursors in sorted(doubtful.items()):
             task = asyncio.get_running_loop().create_task(self._validate(leader, cursors), name=f"validate:{leader}")
             self._validating |= dict.fromkeys(cursors, task)
+        return [time for time in held_until if time is not None]
+
+    def _start(self, source: int, cursors: dict[TopicPartition, Cursor], now: float) -> float | None:
+        lane = self._lanes.free(source, now)
+        if lane is None:
+            return self._lanes.free_at(source, now)
+        wait_ms = self._lanes.depart(source, lane, cursors, now)
+        fetching = self._fetch(source, lane, cursors, wait_ms)
+        task = asyncio.get_running_loop().create_task(fetching, name=f"{lane}:{source}")
+        self._fetching.add(task)
+        task.add_done_callback(self._fetching.discard)
+        return None
+
+    def _look_again(self, source: int, now: float) -> dict[TopicPartition, Cursor]:
+        """Whom this source can be asked for once more, by what is known: what is not known is for the next look."""
+        cursors: dict[TopicPartition, Cursor] = {}
+        for place, cursor in self._cursors.items():
+            if not self._has_room(cursor, now) or self._cluster.known_topic(place.topic) is None:
+                continue
+            if self._whom_to_ask(cursor, now) == (source, True):
+                cursors[place] = cursor
+        return cursors
+
+    def _has_room(self, cursor: Cursor, now: float) -> bool:
+        place = cursor.partition
+        if not cursor.wants_fetch(now) or self._lanes.is_asked(place):
+            return False
+        return place not in self._resetting and place not in self._validating
 
     async def _is_known(self, cursor: Cursor, now: float) -> bool:
         """Whether what is known of the topic is fresh."""
         try:
-            topic = await self._cluster.topic(cursor.partition.topic, timeout_ms=0)
+            await self._cluster.topic(cursor.partition.topic, timeout_ms=0)
         except BarnabasError as error:
             self._postpone(cursor, error, now)
             return False
-        cursor.is_of(topic.id)
         return True
+
+    def _whom_to_ask(self, cursor: Cursor, now: float) -> tuple[int | None, bool]:
+        """The broker to read from, if there is one now, and whether its log is known to have what was read."""
+        place = cursor.partition
+        cursor.is_of(self._cluster.metadata.topics[place.topic].id)
+        is_valid = cursor.is_valid_in(self._cluster.metadata.leader_epoch(place))
+        if not is_valid:
+            cursor.closest_replica = NO_BROKER  # only the leader can tell, and may know a closer one
+            if self._is_behind(cursor):
+                self._postpone(cursor, ApiError(errors.FENCED_LEADER_EPOCH), now)
+                return None, False
+        return self._source(cursor, now), is_valid
 
     def _source(self, cursor: Cursor, now: float) -> int | None:
         """The leader, or the replica that it has sent us to, for as long as metadata would count as fresh (KIP-392)."""
@@ -131,36 +162,52 @@ class Fetcher:
 
     # --- one fetch ------------------------------------------------------------------------------------------------
 
-    async def _fetch(self, source: int, cursors: dict[TopicPartition, Cursor]) -> None:
+    async def _fetch(self, source: int, lane: str, cursors: dict[TopicPartition, Cursor], wait_ms: int) -> None:
+        """Until nobody has room. The next request is out before the consumer hears of what came: it decodes that while
+        the broker reads, and the system receives, what comes next."""
+        loop = asyncio.get_running_loop()
+        while cursors:
+            try:
+                await self._fetch_once(source, lane, cursors, wait_ms)
+            finally:
+                self._lanes.arrive(source, lane)
+                self.wake()  # others may have to be asked now
+            now = loop.time()
+            if self._lanes.free(source, now) != lane:
+                return
+            cursors = self._look_again(source, now)
+            if cursors:
+                wait_ms = self._lanes.depart(source, lane, cursors, now)
+
+    async def _fetch_once(self, source: int, lane: str, cursors: dict[TopicPartition, Cursor], wait_ms: int) -> None:
         loop = asyncio.get_running_loop()
         session = self._sessions.setdefault(source, FetchSession())
         seeks = {place: cursor.seeks for place, cursor in cursors.items()}
         try:
             wanted = {place: self._wanted(cursor) for place, cursor in cursors.items()}
-            plan = session.plan(wanted)
+            plan = sessionless(wanted) if lane == SIDE_LANE else session.plan(wanted)
             is_named = any(want.topic_id == ZERO_UUID for want in plan.changed.values())
             answer = await self._cluster.call(
                 source,
-                Shaped(FetchRequest, lambda version: request_of(plan, self._settings, version)),
+                Shaped(FetchRequest, lambda version: request_of(plan, self._settings, version, wait_ms=wait_ms)),
                 FetchResponse,
-                lane=FETCH_LANE,
+                lane=lane,
                 timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_max_wait_ms,
                 version_max=NAMED_VERSION_MAX if is_named else NO_LIMIT,
             )
             row = error_of(answer.error_code)
             if row is not errors.NONE:
                 raise ApiError(row)
-            session.answered(answer.session_id)
+            if lane != SIDE_LANE:
+                session.answered(answer.session_id)
             self._take(answer, cursors, seeks, wanted, loop.time())
         except BarnabasError as error:
-            session.reset()
+            if lane != SIDE_LANE:
+                session.reset()
             if not (isinstance(error, ApiError) and error.error in _SESSION_ERRORS):
                 for cursor in cursors.values():
                     self._postpone(cursor, error, loop.time())
                     cursor.closest_replica = NO_BROKER  # the leader is asked, who may know a better one
-        finally:
-            del self._fetching[source]
-            self.wake()
 
     def _wanted(self, cursor: Cursor) -> Wanted:
         topic = self._cluster.metadata.topics[cursor.partition.topic]

@@ -98,6 +98,8 @@ def test_a_rewind_keeps_what_is_known() -> None:
 
 def test_a_fetch_tells_both_epochs_where_the_broker_compares_them() -> None:
     plan = FetchSession().plan({PLACE: Wanted(ID, 10, 7, 1000, 4)})
-    new, old = (request_of(plan, ConsumerSettings(), version).topics[0].partitions[0] for version in (12, 11))
+    new, old = (
+        request_of(plan, ConsumerSettings(), version, wait_ms=0).topics[0].partitions[0] for version in (12, 11)
+    )
     assert (new.fetch_offset, new.current_leader_epoch, new.last_fetched_epoch) == (10, 7, 4)
     assert (old.fetch_offset, old.current_leader_epoch, old.last_fetched_epoch) == (10, 7, -1)
