@@ -25,8 +25,6 @@ MODULES = (
     "tests/integration/test_client_topic.py",
     "tests/integration/test_client_transactions.py",
 )
-# The consumer protocol is there from 4.0 on; before that a broker does not offer it, or only as a preview.
-WITHOUT_CONSUMER_PROTOCOL = ("3.9", "2.8")
 SECONDS_MAX = 900
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -36,8 +34,6 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 def test_our_clients_pass_their_tests_with_apache_kafka(version: str) -> None:
     with KafkaNode(version) as node:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", *MODULES]
-        if version in WITHOUT_CONSUMER_PROTOCOL:
-            command += ["-k", "not (nothing and consumer) and not Librdkafka-consumer"]
         environment = {**os.environ, "BARNABAS_TEST_BOOTSTRAP": node.bootstrap, "BARNABAS_TEST_VERSION": version}
         ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX)
         assert ran.returncode == 0, f"{ran.stdout[-6000:]}\n{ran.stderr[-2000:]}\n{node.log_end()}"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
-from bootstrapping import bootstrap
+from bootstrapping import bootstrap, needs_consumer_protocol
 from foreign_members import KafkaPython, Librdkafka
 
 from barnabas.client.admin import Admin
@@ -139,7 +139,16 @@ def test_a_commit_is_what_others_see(servers: str, topic: str) -> None:
     run(work)
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky", "consumer"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "range",
+        "roundrobin",
+        "sticky",
+        "cooperative-sticky",
+        pytest.param("consumer", marks=needs_consumer_protocol),
+    ],
+)
 def test_members_that_come_and_go_share_and_miss_nothing(servers: str, topic: str, strategy: str) -> None:
     async def work() -> None:
         await make_topic(servers, topic, partitions=6)
@@ -317,7 +326,7 @@ def test_an_exception_stores_nothing_that_may_not_be_done_with(servers: str, top
         (Librdkafka, "range"),
         (Librdkafka, "cooperative-sticky"),
         (Librdkafka, "roundrobin"),
-        (Librdkafka, "consumer"),
+        pytest.param(Librdkafka, "consumer", marks=needs_consumer_protocol),
         (KafkaPython, "range"),
     ],
 )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Literal
 
 import pytest
-from bootstrapping import bootstrap
+from bootstrapping import bootstrap, needs_consumer_protocol
 from waiting import until_async
 
 from barnabas.client.admin import Admin
@@ -204,7 +204,7 @@ def test_offsets_are_stored_with_the_records_or_not_at_all(servers: str, topic: 
     run(work)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=needs_consumer_protocol)])
 def test_a_member_whom_the_group_has_given_up_stores_no_offsets(
     servers: str, topic: str, protocol: Literal["classic", "consumer"]
 ) -> None:

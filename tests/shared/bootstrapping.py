@@ -9,6 +9,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import pytest
+
+# The consumer protocol (KIP-848) is there from 4.0 on; before that a broker does not offer it, or only as a preview.
+needs_consumer_protocol = pytest.mark.skipif(
+    os.environ.get("BARNABAS_TEST_VERSION", "") in ("2.8", "3.9"), reason="this version has no consumer protocol"
+)
+
 
 @contextmanager
 def bootstrap(settings: Mapping[str, str] | None = None) -> Iterator[str]:
