@@ -118,12 +118,13 @@ def server_context(
 
 
 def client_context(files: TlsFiles, *, checks_host: bool = True) -> ssl.SSLContext:
-    """What a client needs to talk to a TLS listener; without a trust store it trusts whom the system trusts."""
-    context = ssl.create_default_context()
+    """What a client needs to talk to a TLS listener; only without a trust store it trusts whom the system trusts."""
+    names_trusted = files.trust_store is not None or files.trusted_certificates is not None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if names_trusted else ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = checks_host
     _load_trust(context, files)
-    if files.key_store is not None or files.key is not None:
+    if files.key_store is not None or files.key is not None or files.certificate_chain is not None:
         _load_key(context, files)
     return context
 
@@ -139,7 +140,7 @@ def _load_key(context: ssl.SSLContext, files: TlsFiles) -> None:
         _load_chain(context, files.key_store, password, named=f"ssl.keystore.location={files.key_store}")
     else:
         raise InvalidSetting(
-            "a TLS listener needs ssl.keystore.location, a PEM file with the key and its certificates, or "
+            "TLS with a key of one's own needs ssl.keystore.location, a PEM file with the key and its certificates, or "
             "ssl.keystore.key and ssl.keystore.certificate.chain"
         )
 
