@@ -19,7 +19,7 @@ from barnabas.client.admin_topics import TopicAdmin
 from barnabas.client.admin_transactions import TransactionAdmin
 from barnabas.client.admin_users import UserAdmin
 from barnabas.client.cluster import Cluster
-from barnabas.client.settings import Settings
+from barnabas.client.settings import Settings, settled
 from barnabas.world.world import World
 
 
@@ -38,7 +38,7 @@ class Admin(
     def __init__(
         self, settings: Settings | None = None, *, cluster: Cluster | None = None, world: World | None = None
     ) -> None:
-        super().__init__(cluster or Cluster(settings or Settings(), world=world))
+        super().__init__(cluster or Cluster(settled(Settings, settings), world=world))
         self._owns_cluster = cluster is None
 
     async def __aenter__(self) -> Self:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Message)
 
 CLOSE_SECONDS_MAX: Final = 1.0
+IDLE_LOOK_SECONDS_MIN: Final = 0.01  # between two looks whether a busy connection still is
 
 
 class Connection:
@@ -159,7 +160,8 @@ class Connection:
         if not self.is_open:
             return
         loop = asyncio.get_running_loop()
-        left = limit if self._calls or self.in_flight else self._idle_since + limit - loop.time()
+        is_busy = bool(self._calls or self.in_flight)
+        left = max(limit, IDLE_LOOK_SECONDS_MIN) if is_busy else self._idle_since + limit - loop.time()
         if left > 0:
             self._idle_timer = loop.call_later(left, self._look_at_idleness, limit)
         else:

@@ -21,6 +21,7 @@ from barnabas.client.group import Group, RebalanceListener
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
 from barnabas.client.record import ConsumerRecord
 from barnabas.client.serdes.serde import K, Serde, V
+from barnabas.client.settings import settled
 from barnabas.client.stored_offsets import StoredOffsets
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition
 from barnabas.wire.columns import schema
@@ -51,7 +52,7 @@ class Consumer(StoredOffsets, Generic[K, V]):
         cluster: Cluster | None = None,
         world: World | None = None,
     ) -> None:
-        self.settings = settings or ConsumerSettings()
+        self.settings = settled(ConsumerSettings, settings)
         self._coder: Coder[K, V] | None = None
         if key is not None or value is not None:
             from barnabas.client.serdes.coder import Coder

@@ -24,6 +24,7 @@ from barnabas.client.partitioning import Partitioning
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.sender import Sender
 from barnabas.client.serdes.serde import K, Serde, V
+from barnabas.client.settings import settled
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
@@ -59,7 +60,7 @@ class Producer(Generic[K, V]):
         partitioner: Partitioner | None = None,
         world: World | None = None,
     ) -> None:
-        self.settings = settings or ProducerSettings()
+        self.settings = settled(ProducerSettings, settings)
         self.cluster = cluster or Cluster(self.settings, world=world)
         self._owns_cluster = cluster is None
         self._clock = self.cluster.world.clock

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self, cast
 
 from barnabas.client.partitioner import NAMES
 from barnabas.client.settings import Settings, facts, milliseconds, setting
@@ -73,6 +74,15 @@ class ProducerSettings(Settings):
             "zstd": self.compression_zstd_level,
         }
         return levels.get(self.compression_type)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """InvalidSetting, as from Java's producer, if idempotence is asked for beside what rules it out."""
+        settings = Settings.of.__func__(cls, values)  # type: ignore[attr-defined]
+        named = next((value for name, value in values.items() if name.replace("_", ".") == "enable.idempotence"), None)
+        if named is not None and not settings.enable_idempotence and str(named).strip().lower() == "true":
+            raise InvalidSetting("enable.idempotence=true needs acks=all and retries above 0")
+        return cast("Self", settings)
 
     def __post_init__(self) -> None:
         # Without the arguments: slots make the class anew, and the implicit cell still points to the old one.

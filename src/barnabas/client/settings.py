@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable
 
@@ -20,6 +20,18 @@ TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 
 TokenProvider: TypeAlias = Callable[[], str | Awaitable[str]]
 
+S = TypeVar("S", bound="Settings")
+
+_TEXTS: Final = (Kind.STRING, Kind.PASSWORD, Kind.CLASS)
+_TYPES: Final[Mapping[Kind, tuple[str, tuple[type, ...]]]] = {
+    Kind.BOOLEAN: ("True or False", (bool,)),
+    Kind.SHORT: ("a whole number", (int,)),
+    Kind.INT: ("a whole number", (int,)),
+    Kind.LONG: ("a whole number", (int,)),
+    Kind.DOUBLE: ("a number", (int, float)),
+    Kind.LIST: ("a tuple of texts", (tuple,)),
+    **dict.fromkeys(_TEXTS, ("a text", (str,))),
+}
 _ALIASES: Final = {"all": "-1"}  # acks=all is how everyone writes it
 _OTHER_NAMES: Final = {"partitioner": "partitioner.class"}  # as librdkafka has it
 
@@ -124,11 +136,11 @@ class Settings:
         return self.security_protocol.startswith("SASL_")
 
     def __post_init__(self) -> None:
-        servers: object = self.bootstrap_servers
-        if isinstance(servers, str):  # a string is a sequence of strings too: nobody means its letters
-            object.__setattr__(self, "bootstrap_servers", tuple(_names(servers)))
         for setting in self.table():
-            setting.checked(getattr(self, setting.attribute))
+            value = _typed(setting, getattr(self, setting.attribute))
+            object.__setattr__(self, setting.attribute, value)
+            if value is not None:
+                setting.checked(value)
         for server in self.bootstrap_servers:
             address_of(server)
         if not self.bootstrap_servers:
@@ -193,7 +205,7 @@ class Settings:
             if name not in table:
                 table = cls.known()
             setting = table[name]
-            read = setting.parse(_ALIASES.get(value, value)) if isinstance(value, str) else value
+            read = _read(setting, value) if isinstance(value, str) else value
             if setting.attribute in attributes:
                 found[setting.attribute] = read
                 continue
@@ -209,8 +221,36 @@ def _say_unused(setting: Setting) -> None:
     logger("client").warning("setting_without_effect", name=setting.name, why=setting.doc)
 
 
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def settled(kind: type[S], given: S | None) -> S:
+    """The settings that a client was given, or the defaults; a mapping, as other clients take it, is not one."""
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        raise InvalidSetting(
+            f"{kind.__name__} are wanted, not {type(given).__name__}: {kind.__name__}.of reads a mapping"
+        )
+    return given
+
+
+def _read(setting: Setting, text: str) -> Any:
+    return setting.parse(_ALIASES.get(text, text))
+
+
+def _typed(setting: Setting, value: Any) -> Any:
+    """The value, which a text may stand for as it does in a file; InvalidSetting if it is of another type.
+
+    A string is a sequence of strings too, and "false" is true: nobody means that.
+    """
+    if isinstance(value, str) and setting.kind not in _TEXTS:
+        return _read(setting, value)
+    if isinstance(value, list) and setting.kind is Kind.LIST:
+        return tuple(value)
+    what, types = _TYPES[setting.kind]
+    is_number = isinstance(value, bool) and bool not in types
+    if (value is None and setting.default is None) or (isinstance(value, types) and not is_number):
+        return value
+    said = "" if setting.sensitive else f"={value!r}"
+    raise InvalidSetting(f"{setting.name}{said} is not {what}")
 
 
 def _declared(attribute: str, default: Any, metadata: Mapping[str, Any]) -> Setting:

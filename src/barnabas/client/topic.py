@@ -13,6 +13,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.offsets import EARLIEST, LATEST, Start, resolve
+from barnabas.client.settings import settled
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.columns import schema
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Topic:
     def __init__(self, name: str, settings: ConsumerSettings | None = None, *, cluster: Cluster | None = None) -> None:
         self.name = name
-        self.settings = settings or ConsumerSettings()
+        self.settings = settled(ConsumerSettings, settings)
         self._cluster = cluster
 
     async def to_arrow(

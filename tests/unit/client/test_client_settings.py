@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.admin import Admin
+from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.producer import Producer
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.settings import Settings, address_of
 from barnabas.model.settings import InvalidSetting, SettingTable
@@ -42,8 +45,49 @@ def test_one_string_of_servers_is_not_taken_for_its_letters() -> None:
     assert Settings(bootstrap_servers="a:1,b:2").bootstrap_servers == ("a:1", "b:2")  # type: ignore[arg-type]
 
 
+def test_text_means_in_python_what_it_means_in_a_file() -> None:
+    """Above all "false", which is true as Python has it."""
+    told: dict[str, Any] = {
+        "acks": "all",
+        "linger_ms": "7",
+        "enable_idempotence": "false",
+        "bootstrap_servers": ["a:1"],
+    }
+    settings = ProducerSettings(**told)
+    assert (settings.acks, settings.linger_ms, settings.enable_idempotence) == (-1, 7, False)
+    assert settings.bootstrap_servers == ("a:1",)
+    assert hash(settings)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"linger_ms": None}, {"linger_ms": 0.5}, {"linger_ms": True}, {"client_id": 7}, {"enable_idempotence": 1}]
+)
+def test_a_value_of_another_type_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSetting, match=next(iter(wrong)).replace("_", r"\.")):
+        ProducerSettings(**wrong)
+
+
+def test_a_password_of_another_type_is_not_printed() -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        Settings(sasl_password=b"hunter2")  # type: ignore[arg-type]
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", [Producer, Consumer, Admin])
+def test_a_mapping_in_the_place_of_settings_is_answered_with_what_reads_one(client: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"Settings\.of"):
+        client({"bootstrap.servers": "a:1"})
+
+
 def test_fewer_acks_switch_idempotence_off_as_javas_producer_does() -> None:
     assert not ProducerSettings(acks=1).enable_idempotence
+
+
+@pytest.mark.parametrize("other", [{"acks": "1"}, {"retries": "0"}])
+def test_idempotence_that_was_asked_for_is_not_switched_off_in_silence(other: dict[str, str]) -> None:
+    with pytest.raises(InvalidSetting, match=r"enable\.idempotence"):
+        ProducerSettings.of({"enable.idempotence": "true", **other})
+    assert not ProducerSettings.of({"enable.idempotence": "false", **other}).enable_idempotence
 
 
 def test_idempotence_limits_what_is_in_flight_to_what_brokers_remember() -> None:

@@ -261,7 +261,8 @@ def test_an_idle_connection_is_closed_and_dialled_again_when_it_is_needed() -> N
     asyncio.run(test())
 
 
-def test_a_connection_that_owes_an_answer_is_not_idle() -> None:
+@pytest.mark.parametrize("limit_ms", [0, 10])
+def test_a_connection_that_owes_an_answer_is_not_idle(limit_ms: int) -> None:
     async def test() -> None:
         async def slow(header: RequestHeader) -> tuple[Message, int]:
             if header.api_key == 12:
@@ -269,7 +270,7 @@ def test_a_connection_that_owes_an_answer_is_not_idle() -> None:
             return await polite(header)
 
         async with peer(slow) as port:
-            lane = connection(port, connections_max_idle_ms=10)
+            lane = connection(port, connections_max_idle_ms=limit_ms)
             assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
             await closed_by_itself(lane)
             await lane.close()
