@@ -61,6 +61,7 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
+        self.joined_count = 0  # how many of them wait for the generation to begin; looked at by every join
         self._speakers: Counter[str] = Counter()  # protocol -> how many members speak it
         self.metadata_bytes = 0  # what the group's line has to hold of its members' metadata, at most
         self.static_members: dict[str, str] = {}  # instance id -> member id
@@ -85,13 +86,8 @@ class ClassicGroup:
         return self.state is EMPTY
 
     @property
-    def joined_count(self) -> int:
-        """How many members wait for the generation to begin."""
-        return sum(member.join_request is not None for member in self.members.values())
-
-    @property
     def have_all_joined(self) -> bool:
-        return not self.pending_members and all(member.join_request is not None for member in self.members.values())
+        return not self.pending_members and self.joined_count == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -107,8 +103,14 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self.joined_count += member.join_request is not None
         self._note_protocols(member)
         self.pending_members.pop(member.member_id, None)
+
+    def note_join(self, member: ClassicMember, request_id: int | None) -> None:
+        """A member waits for the generation to begin with this request; None: it does so no longer."""
+        self.joined_count += (request_id is not None) - (member.join_request is not None)
+        member.join_request = request_id
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         self._forget_protocols(member)
@@ -130,6 +132,7 @@ class ClassicGroup:
         """Forget a member or an id that was given out; the eldest member leads if the leader goes."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.joined_count -= member.join_request is not None
             self._forget_protocols(member)
             if member.instance_id is not None:
                 del self.static_members[member.instance_id]

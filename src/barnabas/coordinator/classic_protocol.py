@@ -160,7 +160,7 @@ class ClassicProtocol:
         group.change_protocols(member, protocols_of(message))
         member.rebalance_timeout_ms = rebalance_timeout_ms(message)
         member.session_timeout_ms = message.session_timeout_ms
-        member.join_request = request_id
+        group.note_join(member, request_id)
 
     def _join_static(
         self,
@@ -184,7 +184,7 @@ class ClassicProtocol:
         self._update(group, member, request_id, message)
         effects.timer(session_key(group, member.member_id), now_ms + member.session_timeout_ms)
         if group.state is STABLE and group.choose_protocol() == group.protocol:
-            member.join_request = None
+            group.note_join(member, None)
             is_leader = group.leader_id == member.member_id
             answer = joined(group, member, skips_assignment=is_leader)
             if asked.version < SKIPS_ASSIGNMENT_SINCE:
@@ -210,7 +210,7 @@ class ClassicProtocol:
 
     def _fence(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
         """Whoever used the instance's place until now is told so, if it waits for something."""
-        self.rebalance.refuse_join(member, errors.FENCED_INSTANCE_ID, effects, member_id=member.member_id)
+        self.rebalance.refuse_join(group, member, errors.FENCED_INSTANCE_ID, effects, member_id=member.member_id)
         if member.sync_request is not None:
             effects.answer(member.sync_request, synced(group, member, errors.FENCED_INSTANCE_ID))
             member.sync_request = None

@@ -117,12 +117,14 @@ class ClassicRebalance:
     def answer_join(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
         if member.join_request is not None:
             effects.answer(member.join_request, joined(group, member))
-            member.join_request = None
+            group.note_join(member, None)
 
-    def refuse_join(self, member: ClassicMember, error: WireError, effects: Effects, *, member_id: str = "") -> None:
+    def refuse_join(
+        self, group: ClassicGroup, member: ClassicMember, error: WireError, effects: Effects, *, member_id: str = ""
+    ) -> None:
         if member.join_request is not None:
             effects.answer(member.join_request, join_refused(member_id, error))
-            member.join_request = None
+            group.note_join(member, None)
 
     # --- the assignment -------------------------------------------------------------------------------------------
 
@@ -188,7 +190,7 @@ class ClassicRebalance:
 
     def remove(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
         # Should the client still be there, this answer makes it join anew.
-        self.refuse_join(member, errors.UNKNOWN_MEMBER_ID, effects)
+        self.refuse_join(group, member, errors.UNKNOWN_MEMBER_ID, effects)
         if member.sync_request is not None:
             effects.answer(member.sync_request, SyncGroupResponse(error_code=errors.UNKNOWN_MEMBER_ID.code))
             member.sync_request = None
