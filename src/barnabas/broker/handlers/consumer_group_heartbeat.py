@@ -28,7 +28,7 @@ async def handle(request: Request, message: ConsumerGroupHeartbeatRequest) -> Co
                 request.version,
                 client_id=request.header.client_id or "",
                 client_host=f"/{request.connection.peer[0]}",
-                new_member_id=str(request.broker.world.entropy.uuid()),
+                new_member_id="" if message.member_id else str(request.broker.world.entropy.uuid()),
             ),
         )
     except ApiError as error:

@@ -31,7 +31,7 @@ async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupRespon
                 request.version,
                 client_id=client_id,
                 client_host=f"/{request.connection.peer[0]}",
-                new_member_id=groups.new_member_id(message.group_instance_id or client_id),
+                new_member_id="" if message.member_id else groups.new_member_id(message.group_instance_id or client_id),
             ),
         )
     except ApiError as error:
