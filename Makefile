@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'

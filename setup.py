@@ -1,6 +1,6 @@
-"""Compiles the record codec where a C compiler is at hand; everything else is declared in pyproject.toml.
+"""Compiles the record codec, and what reads a produce, where a C compiler is at hand; the rest is in pyproject.toml.
 
-The codec is Python source that runs interpreted and compiled. ``optional`` lets an installation without a compiler go
+Both are Python source that runs interpreted and compiled. ``optional`` lets an installation without a compiler go
 on with the interpreted form, which is slower and says so once.
 """
 
@@ -24,6 +24,7 @@ EXTENSIONS = cythonize(
             ["src/barnabas/wire/record_builder.py"],
             depends=["src/barnabas/wire/named_tuple.pxd", "src/barnabas/wire/record_bytes.pxd"],
         ),
+        Extension("barnabas.wire.produce_frame", ["src/barnabas/wire/produce_frame.py"]),
         Extension("barnabas.wire.key_hash", ["src/barnabas/wire/key_hash.py"]),
         Extension("barnabas.wire.record_headers", ["src/barnabas/wire/record_headers.py"]),
         Extension(

@@ -175,16 +175,21 @@ class Connection(asyncio.BufferedProtocol):
             if start + size > end:
                 break
             position = start + size
-            self._handle(data[start:position])
+            answer = self._serve(self, data[start:position])
+            if type(answer) is list and not self._answers:
+                self._outbox.put(answer)
+            else:
+                self._take(answer)
             frames += 1
             if self._is_muted or not self.is_open:
                 break
             if frames >= FRAMES_PER_TURN_MAX:
                 self._yield_turn()
                 break
+        self.requests += frames
         if position < end:
             self._keep(data[position:])
-        if not self._flush():
+        if not (self._outbox.flush() if self.timing is None else self._flush()):
             self._mute()  # a peer that does not read its answers is not asked for more requests
 
     def _keep(self, rest: memoryview) -> None:
@@ -216,7 +221,8 @@ class Connection(asyncio.BufferedProtocol):
             self._frame = self._pool.grown(self._frame, size_bytes=self._frame_goal)
             self._frame_size = len(self._frame)
             return
-        self._handle(memoryview(self._frame)[: self._frame_goal])
+        self.requests += 1
+        self._take(self._serve(self, memoryview(self._frame)[: self._frame_goal]))
         if self._task is None:
             self._end_frame()
             if self._frame_goal >= LONG_FRAME_BYTES_MIN:
@@ -233,15 +239,10 @@ class Connection(asyncio.BufferedProtocol):
             self._pool.give(self._frame)
             self._frame = None
 
-    def _handle(self, frame: memoryview) -> None:
-        self.requests += 1
-        answer = self._serve(self, frame)
-        if type(answer) is list and not self._answers:
-            self._outbox.put(answer)
-        elif type(answer) is list or answer is None or isinstance(answer, asyncio.Future):
+    def _take(self, answer: Answer) -> None:
+        if answer is None or isinstance(answer, list | asyncio.Future):
             self._answer(answer)
         else:
-            assert asyncio.iscoroutine(answer)
             self._mute()
             self._task = asyncio.get_running_loop().create_task(self._await(answer), name="request")
 

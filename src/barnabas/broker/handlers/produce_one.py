@@ -9,7 +9,6 @@ same and says it. Half of a small request's time would otherwise go into objects
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
@@ -24,72 +23,35 @@ from barnabas.storage.validate import WORKER_BYTES_MIN, needs_worker, validate
 from barnabas.transport.connection import Later, Parts
 from barnabas.transport.outbox import LastAnswer
 from barnabas.wire.batch import TRANSACTIONAL
+from barnabas.wire.produce_frame import FIRST_VERSION, LAST_VERSION, NAME_SIZE_MAX, ONE, TOPIC_IDS_SINCE, read
 from barnabas.world.disk import DiskFailure
 
-VERSIONS: Final = range(9, 14)
-TOPIC_IDS_SINCE: Final = 13
+VERSIONS: Final = range(FIRST_VERSION, LAST_VERSION + 1)
 ACKS_ALL: Final = -1
-ACKS: Final = (ACKS_ALL, 1)
 TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
-NAME_BYTES_MAX: Final = 126  # its length fits into one byte; longer names take the other way
-ONE: Final = 2  # how a compact array says that it has one element
-UUID_BYTES: Final = 16
-SHIFT_MAX: Final = 28  # of the fifth and last byte of a size
-
-_HEADER: Final = Struct(">hhih")  # API, version, correlation id, length of the client id
-# Tags of the header, transactional id (null), acks, time-out, number of topics, and the byte behind them.
-_REQUEST: Final = Struct(">BBhiBB")
-_REQUEST_BYTES: Final = _REQUEST.size - 1
-_PARTITION: Final = Struct(">BiBB")  # number of partitions, index, and the first two bytes of the records' size
-_SIZE_AT: Final = _PARTITION.size - 2
-_END_BYTES: Final = 3  # no tags behind the partition, the topic and the request
 # Size, correlation id, tags and the number of topics; the topic; partitions, index, error, base offset, append time,
 # log start; then no record errors, no error text, no tags, no throttle time, no tags.
 _ANSWER: Final = ">iiH{}sBihqqq9s"
 _ANSWER_END: Final = b"\1" + bytes(8)
-_ANSWERS: Final = [Struct(_ANSWER.format(size)).pack for size in range(NAME_BYTES_MAX + 2)]
+_ANSWERS: Final = [Struct(_ANSWER.format(size)).pack for size in range(NAME_SIZE_MAX + 1)]
 _ANSWER_BYTES: Final = Struct(_ANSWER.format(0)).size - 4  # as the size counts them, without the topic
-
-_unpack_header: Final = _HEADER.unpack_from
-_unpack_request: Final = _REQUEST.unpack_from
-_unpack_partition: Final = _PARTITION.unpack_from
 
 
 def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
     """The answer, or None if the request is not of this kind or cannot simply succeed."""
-    try:
-        _, version, correlation_id, length = _unpack_header(frame)
-        position = _HEADER.size + length if length > 0 else _HEADER.size
-        tags, transactional_id, acks, timeout_ms, topics, name_size = _unpack_request(frame, position)
-        if version not in VERSIONS or tags or transactional_id or topics != ONE or acks not in ACKS:
-            return None
-        name = position + _REQUEST_BYTES
-        if version >= TOPIC_IDS_SINCE:
-            position = name + UUID_BYTES
-        elif 1 < name_size <= NAME_BYTES_MAX + 1:
-            position = name + name_size
-        else:
-            return None
-        topic = frame[name:position].tobytes()
-        partitions, index, low, high = _unpack_partition(frame, position)
-        if low >= 0x80 > high:  # from 127 to 16,382 bytes of records, as it mostly is
-            size = (high << 7) + low - 0x81
-            position += _PARTITION.size
-        else:
-            size, position = _size(frame, position + _SIZE_AT)
-        end = position + size
-        if partitions != ONE or len(frame) != end + _END_BYTES or frame[end] or frame[end + 1] or frame[end + 2]:
-            return None
-    except (IndexError, struct.error):
+    found = read(frame)
+    if found is None:
         return None
+    version, correlation_id, acks, timeout_ms, topic, index, position, end = found
     if version >= TOPIC_IDS_SINCE:
-        partition = broker.replicas.by_id.get((topic, index))  # type: ignore[arg-type]
+        partition = broker.replicas.by_id.get((topic, index))
     else:
         partition = broker.replicas.by_name.get((topic[1:].decode(errors="replace"), index))
     if partition is None or partition.is_internal:
         return None
     rules = partition.rules
     records = frame[position:end]
+    size = end - position
     if rules.uses_append_time or (size > WORKER_BYTES_MIN and needs_worker(records)):
         return None
     now_ms = broker.world.clock.wall_ms()
@@ -109,25 +71,6 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         timeout_ms = min(max(timeout_ms, 0), TIMEOUT_MS_MAX)
         return _wait(partial(_answer, correlation_id, topic, index), partition, appended, timeout_ms=timeout_ms)
     return _answer(correlation_id, topic, index, 0, base_offset, append_time_ms, log_start_offset)
-
-
-def _size(frame: memoryview, position: int) -> tuple[int, int]:
-    """The number of record bytes (stored as one more) and where they start; −1 for null, which matches nothing."""
-    value = frame[position]
-    position += 1
-    if value & 0x80:
-        value &= 0x7F
-        shift = 7
-        while True:
-            byte = frame[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if not byte & 0x80:
-                break
-            shift += 7
-            if shift > SHIFT_MAX:
-                return -1, position
-    return value - 1, position
 
 
 def _answer(
