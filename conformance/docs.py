@@ -52,7 +52,8 @@ _HEAD = """\
 Other people's tests, run against Barnabas and, first, against Apache Kafka 4.3.1 in the same harness: a test that
 Kafka fails is marked as such, every other one is ours to pass. Written by `python -m conformance docs` from
 `conformance/verdicts/`; a pass that fails, or that a whole run of its suite does not have, fails
-`python -m conformance check`. `make test` checks a slice of the lists (`tests/conformance/test_slice.py`).
+`python -m conformance check`. `make test` checks a slice of the lists (`tests/conformance/test_slice.py`). That a
+broker which loses records, or does not answer, loses its passes is shown by `tests/conformance/test_truth.py`.
 
 ```sh
 make conformance                                               # everything, on Barnabas

@@ -14,14 +14,16 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.peers import Peer
+from bench.probe import offered_apis
 from tools.cache import cache_directory
 
 from conformance import security
 from conformance.cluster import Cluster
 from conformance.librdkafka_build import librdkafka
 from conformance.librdkafka_runner import PARTS, SHARE, Runner, kafka_scripts
-from conformance.outcome import Leg, Outcome
+from conformance.outcome import Leg, Outcome, Verdict
 
+NO_SHARE_GROUPS = "share groups: Barnabas has none"
 KAFKA_VERSION = "4.2.0"  # the newest that the tests know of; share groups are tested from here on
 _SETTINGS = {
     "num.partitions": "4",
@@ -66,6 +68,7 @@ _SIGN_IN = {
 _SIGNED_IN = {test for tests in _SIGN_IN.values() for test in tests}
 # Kafka's default, said to both: a client that changes its mind faster than it is answered trips over itself.
 _KAFKA_PACE = {"group.consumer.assignment.interval.ms": "1000"}
+_SHARE_GROUP_HEARTBEAT = 76
 _IN_A_GROUP = re.compile(r"subscribe\(|KafkaConsumer::create")
 # A machine that does other things besides is no reason to fail; a hang still is.
 _TIMEOUT_MULTIPLIER = 2
@@ -125,7 +128,17 @@ def _broker_tests(root: Path) -> Iterator[tuple[str, str]]:
             yield test, found[1].split(",")[0] if found else "default"
 
 
+def without_share_groups(peer: Peer, tests: Sequence[str]) -> list[str]:
+    """Of these tests, those about share groups, if the broker says that it has none: they would run out of time."""
+    about = [test for test in tests if "share" in test]
+    host, port = peer.bootstrap.split(",")[0].rsplit(":", 1)
+    return about if about and _SHARE_GROUP_HEARTBEAT not in offered_apis(host, int(port)) else []
+
+
 def _run(peer: Peer, tests: Sequence[str], *, scenario: str, protocol: str = "classic") -> Iterator[Outcome]:
+    left_out = without_share_groups(peer, tests)
+    yield from (Outcome(test, Verdict.SKIP, NO_SHARE_GROUPS) for test in left_out)
+    tests = [test for test in tests if test not in left_out]
     how = peer.security if isinstance(peer, Cluster) else None
     configuration = peer.directory / "test.conf"
     lines = {

@@ -7,6 +7,8 @@ import ssl
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conformance.__main__ import _is_meant
@@ -15,6 +17,9 @@ from conformance.cluster import BarnabasCluster, KafkaCluster, fatal_error
 from conformance.librdkafka_runner import Runner
 from conformance.outcome import Verdict
 from conformance.security import plain
+from conformance.suites import librdkafka
+
+from barnabas.testing import Broker
 
 RAN = "[0142_reauthentication / 1.0s] [ do_test_consumer:1 ]\n"
 PASSED = "| 0142_reauthentication | PASSED | 1.000s |\n"
@@ -97,3 +102,12 @@ def test_the_key_of_a_broker_is_encrypted_in_the_way_that_java_reads(tmp_path: P
     shown = subprocess.run(["openssl", "asn1parse", "-in", store], capture_output=True, text=True, check=True)
     assert "pbeWithSHA1And3-KeyTripleDES-CBC" in shown.stdout
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(store, password=KEY_PASSWORD)
+
+
+def test_what_is_about_share_groups_is_left_out_where_the_broker_offers_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = ["0012_produce_consume", "0171_share_consumer_consume", "0142_reauthentication (share groups)"]
+    with Broker() as broker:
+        peer: Any = SimpleNamespace(bootstrap=broker.bootstrap_servers)
+        assert librdkafka.without_share_groups(peer, tests) == tests[1:]
+        monkeypatch.setattr(librdkafka, "_SHARE_GROUP_HEARTBEAT", 18)
+        assert librdkafka.without_share_groups(peer, tests) == []
