@@ -1,7 +1,8 @@
 """What Spark starts instead of Python, on one machine: asks ``nursery.py`` for a process that has imported everything.
 
 If there is none to ask, Python is started as Spark said. Run by itself, without packages and as fast as can be: hence
-no import but these, and what is left of it when it was given a process is a shell that waits for that one's end.
+no import but these, and what is left of it when it was given a process is a shell that waits for that one's end and
+ends with its exit code.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ HERE = 3  # after standard input, output and error: the directory
 
 
 def ask(address: str, arguments: list[str]) -> socket.socket | None:
-    """A line that is closed when the process that was asked for has ended; None if it was not given."""
+    """A line that brings the exit code of the process that was asked for; None if it was not given."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     here = os.open(".", os.O_RDONLY)
     try:
@@ -46,7 +47,7 @@ def main() -> None:
     if line is not None:
         os.dup2(line.fileno(), LINE_FD)
         os.set_inheritable(LINE_FD, True)
-        os.execv("/bin/sh", ["sh", "-c", f"read -r _ <&{LINE_FD}"])  # noqa: S606
+        os.execv("/bin/sh", ["sh", "-c", f"read -r code <&{LINE_FD}; exit ${{code:-1}}"])  # noqa: S606
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606
 
 

@@ -25,6 +25,8 @@ SHARED: Final = (
     "pyarrow.pandas_compat",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
+    "pyspark.daemon",
+    "barnabas.spark.source",
     "barnabas.spark.reading",
     "barnabas.spark.stream_reader",
     "barnabas.spark.batch_reader",

@@ -8,23 +8,24 @@ worker that has read a large range would stay large for as long as Spark keeps i
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from functools import cache
 from typing import Any, Final
 
 ARENAS_MAX: Final = 2  # of the C library, instead of eight for each core
+ARROW_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _M_ARENA_MAX: Final = -8  # from malloc.h
 TASK_BYTES_MIN: Final = 4 * 1024 * 1024  # of data in a task; with less there is nothing to give back
 
 
 def be_frugal() -> None:
-    """Before any thread is there. Arrow then takes its memory where :func:`give_back` reaches it."""
-    import pyarrow
-
+    """Before any thread is there, and before Arrow is imported, all of which then takes its memory where
+    :func:`give_back` reaches it; what is told later would count for half of it."""
     library = _library()
     if library is not None:
         library.mallopt(_M_ARENA_MAX, ARENAS_MAX)
-        pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+        os.environ.setdefault(ARROW_POOL, "system")
 
 
 def give_back(task_bytes: int) -> None:

@@ -5,6 +5,9 @@ process that forks it, and the workers. Every one would import the same by itsel
 the time until a query's first batch. The driver starts this process and names ``asking.py`` as Spark's Python; that one
 sends what it was told, its environment, directory and standard streams, and becomes what Spark believes it is. Who is
 forked here runs Spark's own code. Without an answer from here all is as Spark does it by itself.
+
+The line to who asked stays with this process, and only here. When who was forked ends, its exit code goes over the
+line; when who asked is ended, as Spark does with a process that it has no more use for, who was forked is told to end.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -45,7 +49,11 @@ OTHERS: Final = ("pyspark.sql.streaming.python_streaming_source_runner",)
 REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
 REQUEST_SECONDS_MAX: Final = 10.0
 READY_SECONDS_MAX: Final = 30.0
-SEED: Final = "PYTHONHASHSEED"  # Spark's workers must agree about hashes, which is settled when Python starts
+# What is settled when Python, or a library for numbers, starts: how strings are hashed, which Spark's workers must
+# agree about, and how many threads compute, of which Spark allows a task as many as it has cores.
+SETTLED: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+ADDRESS_BYTES_MAX: Final = 107  # of a socket in a directory
+SIGNALLED: Final = 128  # and the number of the signal: the exit code of who was killed, as shells and Java have it
 COMMAND_CHARACTERS_MAX: Final = 15  # of a process's short name, by which ps shows it
 
 
@@ -54,10 +62,14 @@ class Nursery:
 
     def __init__(self, python: Path) -> None:
         self._python = python
+        self._owner = os.getpid()
         self._home = Path(tempfile.mkdtemp(prefix="barnabas-nursery-"))
         self._address = str(self._home / "address")
+        if len(os.fsencode(self._address)) > ADDRESS_BYTES_MAX:
+            self._home.rmdir()
+            raise OSError(f"{self._address} is too long for a socket")
         command = [sys.executable, "-m", __name__, self._address]
-        environment = os.environ | {SEED: os.environ.get(SEED, "0"), "PYTHONUNBUFFERED": "YES"}
+        environment = SETTLED | os.environ | {"PYTHONUNBUFFERED": "YES"}
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
@@ -76,6 +88,8 @@ class Nursery:
 
     def stop(self) -> None:
         """Those who were forked stay as long as Spark wants them."""
+        if os.getpid() != self._owner:  # a fork of the driver, which goes on
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -87,7 +101,7 @@ class Nursery:
 @cache
 def nursery(cache_directory: Path) -> Nursery | None:
     """The one of this process; None where there cannot be one."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return None
     try:
         return Nursery(_asking_python(cache_directory))
@@ -106,6 +120,8 @@ def _asking_python(cache_directory: Path) -> Path:
         fresh.write_text(script)
         fresh.chmod(0o755)
         fresh.replace(place)  # another process may be doing the same
+    if not os.access(place, os.X_OK):
+        raise PermissionError(f"{place} is where nothing may be run")
     return place
 
 
@@ -117,51 +133,99 @@ class Request(NamedTuple):
 
     @property
     def is_possible(self) -> bool:
-        has_same_seed = self.environment.get(SEED, os.environ[SEED]) == os.environ[SEED]
-        return has_same_seed and self.module in (*DAEMONS, *OTHERS)
+        is_settled_so = all(self.environment.get(name, os.environ[name]) == os.environ[name] for name in SETTLED)
+        return is_settled_so and self.module in (*DAEMONS, *OTHERS)
+
+
+class Child(NamedTuple):
+    process: int
+    end: int  # a descriptor that can be read when the process has ended
+    line: socket.socket  # to who asked for it; can be read when that one has gone
+
+
+class Cradle:
+    """Those who were forked here and have not ended, and the loop that waits for whatever comes next."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._children: dict[int, Child] = {}  # by either descriptor that may become readable
+        self._poll = select.poll()  # which has no descriptor of its own that a fork would share
+        for file in (0, listening.fileno()):
+            self._poll.register(file, select.POLLIN)
+
+    def run(self) -> None:
+        """Until the driver has gone."""
+        while True:
+            file, _ = self._poll.poll()[0]  # one at a time: what is told of the next may be of a descriptor used anew
+            if file == 0:
+                return
+            if file == self._listening.fileno():
+                self._welcome()
+            else:
+                self._part(file, self._children[file])
+
+    def _welcome(self) -> None:
+        line, _ = self._listening.accept()
+        line.settimeout(REQUEST_SECONDS_MAX)
+        try:
+            request = receive(line)
+        except (OSError, ValueError):
+            line.close()  # it has gone, or will go its own way
+            return
+        try:
+            if not request.is_possible:
+                raise ValueError(f"{request.module} is not for us")
+            self._fork(request, line)
+        except (OSError, ValueError):
+            line.close()
+        finally:
+            for file in request.files:
+                os.close(file)
+
+    def _fork(self, request: Request, line: socket.socket) -> None:
+        process = os.fork()
+        if process == 0:
+            others = [child.line for child in self._children.values()]
+            _become(request, [line, self._listening, *others], [child.end for child in set(self._children.values())])
+        try:
+            end = os.pidfd_open(process)
+        except OSError:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise
+        child = Child(process, end, line)
+        for file in (end, line.fileno()):
+            self._children[file] = child
+            self._poll.register(file, select.POLLIN)
+        with suppress(OSError):  # who has gone meanwhile is noticed as ever
+            line.sendall(GIVEN)
+
+    def _part(self, file: int, child: Child) -> None:
+        self._poll.unregister(file)
+        del self._children[file]
+        if file != child.end:
+            os.kill(child.process, signal.SIGTERM)  # it cannot be another's number: we have not waited for it
+            return
+        code = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
+        with suppress(OSError):
+            child.line.sendall(b"%d\n" % (code if code >= 0 else SIGNALLED - code))
+        if self._children.pop(child.line.fileno(), None) is not None:
+            self._poll.unregister(child.line.fileno())
+        child.line.close()
+        os.close(child.end)
 
 
 def main() -> None:
     address = sys.argv[1]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to answer, as it is for Spark's Java
-    signal.signal(signal.SIGCHLD, _reap)
+    os.close(os.pidfd_open(os.getpid()))  # a system that does not know these shall say so now
     prepare(PLANNERS)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(address)
     listening.listen()
     os.write(1, GIVEN)
-    while True:
-        ready, _, _ = select.select([0, listening.fileno()], [], [])
-        if 0 in ready:  # the driver has gone
-            break
-        line, _ = listening.accept()
-        with line:
-            _serve(line, listening)
+    Cradle(listening).run()
     shutil.rmtree(Path(address).parent, ignore_errors=True)
-
-
-def _reap(*_: object) -> None:
-    """Those who have ended; what they took of the processor then counts as ours, as it would as Java's."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _serve(line: socket.socket, listening: socket.socket) -> None:
-    line.settimeout(REQUEST_SECONDS_MAX)
-    try:
-        request = receive(line)
-    except (OSError, ValueError):
-        return  # it has gone, or will go its own way
-    try:
-        if request.is_possible and os.fork() == 0:
-            listening.close()
-            line.settimeout(None)
-            line.sendall(GIVEN)
-            _become(request)
-    finally:
-        for file in request.files:
-            os.close(file)
 
 
 def receive(line: socket.socket) -> Request:
@@ -187,18 +251,18 @@ def receive(line: socket.socket) -> Request:
         raise ValueError(str(error)) from error
 
 
-def _become(request: Request) -> NoReturn:
-    """The process that Spark asked for, to its end."""
+def _become(request: Request, lines: Iterable[socket.socket], ends: Iterable[int]) -> NoReturn:
+    """The process that Spark asked for, to its end; what else is open here is none of its business."""
     code = 1
     try:
+        for line in lines:
+            line.close()
         for number, file in enumerate(request.files[:HERE]):
             os.dup2(file, number)
         os.fchdir(request.files[HERE])
-        for file in request.files:
+        for file in (*request.files, *ends):
             os.close(file)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.environ.clear()
-        os.environ.update(request.environment)
+        live_in(request.environment)
         paths = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path and path not in sys.path]
         sys.path[:0] = [os.getcwd(), *paths]
         sys.argv = [request.module, *request.arguments]
@@ -210,9 +274,16 @@ def _become(request: Request) -> NoReturn:
     except BaseException:  # noqa: BLE001 - as Python does with what nobody has caught
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(Exception):  # whatever happens here, there is no way back into the nursery
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
+
+
+def live_in(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
 
 
 def _run(module: str) -> None:

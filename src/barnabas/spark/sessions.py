@@ -14,7 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.spark.converters import spare_numpy
 from barnabas.spark.errors import NotInstalled
+from barnabas.spark.frugality import ARENAS_MAX
 from barnabas.spark.java import ClassArchive, cache_directory, find_java
 from barnabas.spark.nursery import Nursery, nursery
 from barnabas.spark.spark_home import lean_home
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = "{} is missing: `pip install 'barnabas[spark]'` brings all that pipelines need"
 PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+ARENAS: Final = "MALLOC_ARENA_MAX"  # for Java's threads, of which Spark has hundreds
 PACKED: Final = "environment"  # where an archive is unpacked beside an executor
 # Each of these may be changed while Spark runs, so they reach a Connect server too.
 RUNTIME: Final = {
@@ -75,10 +78,12 @@ def session(
         settings = _with_java(settings, is_local=master.startswith("local"), fast_start=fast_start)
         _at_home(master)
         young = _nursery(master, environment)
+        spare_numpy()
     builder: Any = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _environment({} if young is None else young.environment):
+    arenas = {ARENAS: os.environ.get(ARENAS, str(ARENAS_MAX))} if master.startswith("local") else {}
+    with _environment(arenas | ({} if young is None else young.environment)):
         made: SparkSession = builder.getOrCreate()
     if young is not None:
         young.wait()

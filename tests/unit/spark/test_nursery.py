@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,6 +40,102 @@ def ask(home: Nursery, *arguments: str, here: Path, **more: str) -> subprocess.C
     return subprocess.run(
         command, cwd=here, env=environment, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX, input=""
     )
+
+
+@contextmanager
+def daemon(home: Nursery, here: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, int]]:
+    """Spark's process that forks workers, as Spark starts it: who asked for it, its number, and its port."""
+    environment = os.environ | home.environment | {"PYTHON_WORKER_FACTORY_SECRET": "secret"}
+    command = [environment["PYSPARK_PYTHON"], "-m", "pyspark.daemon", "pyspark.worker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=here, env=environment, stdin=pipe, stdout=pipe) as asking:
+        assert asking.stdout is not None
+        port = int.from_bytes(asking.stdout.read(4), "big")
+        (process,) = children(home._process.pid)
+        try:
+            yield asking, process, port
+        finally:
+            asking.kill()
+            until(lambda: not children(home._process.pid))
+
+
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_who_asked_ends_with_the_exit_code_of_who_was_forked(home: Nursery, tmp_path: Path) -> None:
+    with daemon(home, tmp_path) as (asking, process, _):
+        os.kill(process, signal.SIGKILL)
+        assert asking.wait(WAIT_SECONDS_MAX) == 128 + signal.SIGKILL
+
+
+def test_a_killed_daemon_is_noticed_while_its_worker_lives(home: Nursery, tmp_path: Path) -> None:
+    with daemon(home, tmp_path) as (asking, process, port), socket.create_connection(("127.0.0.1", port)) as line:
+        worker = int.from_bytes(line.recv(4), "big")
+        os.kill(process, signal.SIGKILL)
+        asking.wait(WAIT_SECONDS_MAX)
+        os.kill(worker, signal.SIGKILL)
+
+
+def test_what_spark_has_no_more_use_for_ends(home: Nursery, tmp_path: Path) -> None:
+    """Spark ends who asked; that standard input is closed as well must not be what matters."""
+    with daemon(home, tmp_path) as (asking, process, _):
+        asking.terminate()
+        until(lambda: not Path(f"/proc/{process}").exists())
+
+
+def test_who_is_forked_has_nothing_open_of_the_others(home: Nursery, tmp_path: Path) -> None:
+    def count() -> int:
+        return len(list(Path(f"/proc/{home._process.pid}/fd").iterdir()))
+
+    before = count()
+    with daemon(home, tmp_path):
+        assert count() == before + 2
+    assert count() == before
+
+
+def test_a_fork_of_the_driver_that_ends_leaves_the_nursery_alone(home: Nursery, tmp_path: Path) -> None:
+    forked = os.fork()
+    if forked == 0:
+        home.stop()
+        os._exit(0)
+    os.waitpid(forked, 0)
+    assert Path(home.environment[ADDRESS]).exists()
+
+
+def test_it_computes_with_as_many_threads_as_spark_allows_a_task(home: Nursery, tmp_path: Path) -> None:
+    threads = [(each / "comm").read_text().strip() for each in Path(f"/proc/{home._process.pid}/task").iterdir()]
+    others = [name for name in threads if name != "jemalloc_bg_thd"]  # of an allocator, which knows of forks
+    assert len(others) == 1, "a fork would leave them behind"
+    more = ask(home, "-m", SOURCE, here=tmp_path, OMP_NUM_THREADS="7", PYTHON_WORKER_FACTORY_PORT="1")
+    assert "nursery.py" not in more.stderr, "that is settled when libraries are loaded"
+
+
+def test_a_time_zone_of_the_environment_counts() -> None:
+    before = dict(os.environ)
+    try:
+        tested.live_in(before | {"TZ": "Asia/Kathmandu"})
+        assert time.localtime(0).tm_gmtoff == 5.5 * 3600
+    finally:
+        tested.live_in(before)
+
+
+def test_a_directory_whose_name_is_too_long_for_a_socket_is_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tested.tempfile, "tempdir", str(deep))
+    with pytest.raises(OSError, match="too long"):
+        Nursery(tested._asking_python(tmp_path / "cache"))
+    assert not list(deep.iterdir())
 
 
 def test_what_spark_asks_for_is_forked_and_anything_else_is_python(home: Nursery, tmp_path: Path) -> None:
