@@ -1,7 +1,8 @@
 """``python -m bench.spark``: both connectors in turn, on one broker with the same records; prints a table.
 
 ``--scale 0.1`` takes a tenth of the records. ``--sides kafka,barnabas,nothing`` adds a Python source and sink that do
-nothing, which is as far down as one can get with Python. Fetches Spark's own connector from Maven.
+nothing, which is as far down as one can get with Python; ``kafka-small`` is Spark's connector with the options of Java
+that our session sets. Fetches Spark's own connector from Maven.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def fill(servers: str, rows: dict[str, int]) -> None:
 
 def measure(side: str, servers: str, rows: dict[str, int], rounds: int, parts: str) -> Iterator[dict[str, object]]:
     """What a side tells, as it comes; the side has a session of its own, so that all of it can be found and ended."""
-    jars = ",".join(map(str, connector_jars())) if side == "kafka" else ""
+    jars = ",".join(map(str, connector_jars())) if side.startswith("kafka") else ""
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "bench.spark.side", side, servers, directory, json.dumps(rows)]
         command += [str(rounds), parts]
@@ -97,13 +98,13 @@ def main() -> int:
 
 
 def show(found: dict[str, dict[str, float]], units: dict[str, str]) -> None:
-    print(f"\n{'':70}{'kafka':>10}{'barnabas':>10}{'nothing':>10}  {'':8}factor")
+    print(f"\n{'':70}{'kafka':>10}{'-small':>10}{'barnabas':>10}{'nothing':>10}  {'':8}factor")
     for name, sides in found.items():
         kafka, ours = sides.get("kafka"), sides.get("barnabas")
         if kafka is None:
             kafka = found.get(name.replace(", at least once", ""), {}).get("kafka")
         factor = "" if not kafka or not ours else f"{ours / kafka if units[name] == 'rows/s' else kafka / ours:.2f}"
-        values = (kafka, ours, sides.get("nothing"))
+        values = (kafka, sides.get("kafka-small"), ours, sides.get("nothing"))
         cells = "".join(f"{'-' if value is None else _number(value):>10}" for value in values)
         print(f"{name:70}{cells}  {units[name]:8}{factor}")
 

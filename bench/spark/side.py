@@ -11,13 +11,14 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.spark.processes import memory, processor_seconds
 
 MASTER = "local[2]"
+SMALL = "-small"  # a side of this name tells Java what our session tells it
 SIZES = {"100 B": 100, "1 KB": 1024}
 LATENCY_BATCHES = 60
 WARM_BATCHES = 20  # that come before those that count: Java compiles what runs often
@@ -49,7 +50,7 @@ def our_session() -> Any:
     return barnabas.spark.session("bench", master=MASTER, fast_start=False)
 
 
-def plain_session() -> Any:
+def plain_session(java_options: Sequence[str] = ()) -> Any:
     """As the page of Spark's connector says, with the settings of Spark that our session has; none of our processes."""
     from pyspark.sql import SparkSession
 
@@ -58,14 +59,24 @@ def plain_session() -> Any:
     builder: Any = SparkSession.builder.appName("bench").master(MASTER)
     settings = RUNTIME | STATIC | {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
     del settings["spark.python.daemon.module"]
+    settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
     for name, value in (settings | {"spark.jars": os.environ["BENCH_SPARK_JARS"]}).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
+def session_of(side: str) -> Any:
+    from barnabas.spark.sessions import SMALL_JAVA
+
+    if not side.startswith("kafka"):
+        return our_session()
+    return plain_session(SMALL_JAVA if side.endswith(SMALL) else ())
+
+
 class Side:
     def __init__(self, format_name: str, servers: str, directory: Path, rows: dict[str, int], rounds: int) -> None:
-        self.spark = plain_session() if format_name == "kafka" else our_session()
+        self.spark = session_of(format_name)
+        format_name = format_name.removesuffix(SMALL)
         if format_name == "nothing":
             from bench.spark.nothing import Nothing
 
