@@ -193,10 +193,8 @@ class Connection(asyncio.BufferedProtocol):
             self._mute()  # a peer that does not read its answers is not asked for more requests
 
     def _keep(self, rest: memoryview) -> None:
-        if not self._is_muted and len(rest) >= SIZE_BYTES:
-            (size,) = _unpack_size(rest, 0)
-            if size > self.frame_bytes_max or size <= 0:
-                raise Malformed(f"a frame of {size} bytes")
+        if self.is_open and not self._is_muted and len(rest) >= SIZE_BYTES:
+            (size,) = _unpack_size(rest, 0)  # a frame that is not whole; its size was found to be right
             if size + SIZE_BYTES > SCRATCH_BYTES:
                 self._begin_frame(size, rest[SIZE_BYTES:])
                 return
