@@ -2,8 +2,9 @@
 
 A slice is read from its file only when the transport has room, in chunks, so a reader that stalls holds one chunk of
 memory and not its whole answer. Large slices that are cached go from the file to the socket past the transport, which
-has sent all that came before; once the socket is full, a chunk in the transport's hands waits for room again. The
-connection fills this outbox and forwards ``pause`` and ``resume`` to it.
+has sent all that came before; once the socket is full, a chunk in the transport's hands waits for room again. A reader
+that keeps up would take megabytes at once: after some of them the other connections get their turn. The connection
+fills this outbox and forwards ``pause`` and ``resume`` to it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Part = Buffer | FileSlice
 UNSENT_BYTES_MAX: Final = 64 * 1024
 GATHERED_BYTES_MAX: Final = UNSENT_BYTES_MAX  # a small answer is one write, for which its slices are copied
 DIRECT_BYTES_MIN: Final = 2 * UNSENT_BYTES_MAX  # less of a file is copied sooner than it is sent past the transport
+TURN_BYTES_MAX: Final = 2 * CHUNK_BYTES_MAX  # of files; a produce that waits behind more of it is a slow one
 NO_SOCKET: Final = -1
 
 
@@ -36,6 +38,8 @@ class Outbox:
         self.put: Callable[[Iterable[Part]], None] = self._parts.extend  # called for every answer
         self._lent: list[tuple[FileSlice, memoryview]] = []
         self._loading: asyncio.Task[None] | None = None
+        self._next_turn: asyncio.Handle | None = None
+        self._turn_bytes = 0
         self._is_paused = False
         self._socket = _socket_of(transport)
         transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX, low=0)
@@ -48,12 +52,23 @@ class Outbox:
     def flush(self) -> bool:
         """Hand over what the transport takes now; the rest follows when it has room. Whether there is none."""
         parts = self._parts
-        while parts and not self._is_paused and self._loading is None:
+        while parts and not self._is_paused and self._loading is None and self._next_turn is None:
             if not isinstance(parts[0], FileSlice) and len(parts) == 1:
                 self._transport.write(parts.popleft())  # type: ignore[arg-type]
+            elif self._turn_bytes >= TURN_BYTES_MAX:
+                self._next_turn = asyncio.get_running_loop().call_soon(self._begin_turn)
             elif not self._send_gathered():
                 self._send_slice(parts[0])  # type: ignore[arg-type]
         return not parts and not self._is_paused
+
+    def _begin_turn(self) -> None:
+        self._next_turn = None
+        self._turn_bytes = 0
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self.flush():
+            self._on_drained()
 
     def pause(self) -> None:
         self._is_paused = True
@@ -61,13 +76,15 @@ class Outbox:
     def resume(self) -> None:
         self._is_paused = False
         self._take_back()
-        if self.flush():
-            self._on_drained()
+        self._turn_bytes = 0
+        self._go_on()
 
     def close(self) -> None:
         self._parts.clear()
         if self._loading is not None:
             self._loading.cancel()
+        if self._next_turn is not None:
+            self._next_turn.cancel()
         self._lent.clear()  # the transport may still refer to them: dropped, never reused
 
     def _send_gathered(self) -> bool:
@@ -150,9 +167,9 @@ class Outbox:
             self._give_up(piece, error)
             return
         self._loading = None
+        self._turn_bytes = 0
         self._send_chunk(piece, view)
-        if self.flush():
-            self._on_drained()
+        self._go_on()
 
     def _send_chunk(self, piece: FileSlice, view: memoryview) -> None:
         if not view:  # the file is shorter than it was when the answer was promised
@@ -165,6 +182,7 @@ class Outbox:
             self._take_back()
 
     def _advance(self, piece: FileSlice, sent: int) -> None:
+        self._turn_bytes += sent
         if sent == piece.size_bytes:
             self._parts.popleft()
         else:

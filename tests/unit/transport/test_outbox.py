@@ -6,12 +6,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import uvloop
 
-from barnabas.transport.outbox import NO_SOCKET, Outbox, Part
+from barnabas.transport.outbox import NO_SOCKET, TURN_BYTES_MAX, Outbox, Part
 from barnabas.world.disk import CHUNK_BYTES_MAX, File, FileSlice
 from barnabas.world.memory import MemoryDisk
 from barnabas.world.real import RealClock
@@ -125,6 +126,34 @@ def test_a_reader_that_stalls_holds_little(run: Callable[..., None], file: RealF
             assert sender.transport.get_write_buffer_size() <= CHUNK_BYTES_MAX
             assert not sender.outbox.is_idle
             assert await reader.read(-1) == expected
+
+    run(story())
+
+
+@pytest.mark.parametrize("is_real", [True, False], ids=["past-the-transport", "through-it"])
+def test_others_get_their_turn_while_a_long_answer_leaves(
+    run: Callable[..., None], file: RealFile, is_real: bool
+) -> None:
+    source: File = file
+    if not is_real:
+        source = MemoryDisk(RealClock()).open("/log", create=True)
+        source.append(CONTENT)
+
+    async def story() -> None:
+        whole: list[Part] = [FileSlice(source, 0, len(CONTENT))]
+        async with reading(whole) as (sender, reader):
+            loop = asyncio.get_running_loop()
+            left: list[int] = []
+
+            def look() -> None:
+                if not sender.outbox.is_idle:
+                    left.append(sum(part.size_bytes for part in sender.outbox._parts if isinstance(part, FileSlice)))
+                    loop.call_soon(look)
+
+            look()
+            assert await reader.read() == CONTENT
+            assert left[0] > len(CONTENT) // 2  # some turns have passed since the first
+            assert max(before - after for before, after in pairwise(left)) <= TURN_BYTES_MAX
 
     run(story())
 
