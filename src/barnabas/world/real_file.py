@@ -64,11 +64,15 @@ else:
     _full_sync = os.fdatasync
 
 
-_will_need: Callable[[int, int, int], object]
-if hasattr(os, "posix_fadvise"):
-    _will_need = lambda descriptor, start, size: os.posix_fadvise(descriptor, start, size, os.POSIX_FADV_WILLNEED)  # noqa: E731
-else:  # macOS
-    _will_need = lambda *_: None  # noqa: E731
+def _read_ahead(descriptor: int, start: int, size_bytes: int) -> None:
+    """Let the device fetch this, and let the system fetch nothing by itself from now on.
+
+    It would do so whenever a reader goes on, on the loop, which then waits while memory is found for what is fetched:
+    a tenth of a second where a group of processes has used up its memory.
+    """
+    if hasattr(os, "posix_fadvise"):  # not on macOS
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        os.posix_fadvise(descriptor, start, size_bytes, os.POSIX_FADV_WILLNEED)
 
 
 class Resources:
@@ -299,7 +303,7 @@ class RealFile:
 
 def _fill(descriptor: int, view: memoryview, position: int) -> int:
     # Who reads what is not cached mostly goes on: the device may fetch the next chunks while this one is sent.
-    _will_need(descriptor, position, len(view) + READ_AHEAD_BYTES)
+    _read_ahead(descriptor, position, len(view) + READ_AHEAD_BYTES)
     filled = 0
     while filled < len(view):
         count = os.preadv(descriptor, (view[filled:],), position + filled)
