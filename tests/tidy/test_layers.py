@@ -34,7 +34,7 @@ WORLDLY = {
     "signal",
 }
 SIMULATED = {room for row in (*SERVER, ("client",)) for room in row}
-DOORS = {"world/real.py", "world/real_disk.py", "world/real_file.py", "client/blocking_loop.py"}
+DOORS = {"world/real.py", "world/real_disk.py", "world/real_file.py", "world/page_cache.py", "client/blocking_loop.py"}
 # Machines decide without waiting: no event loop inside.
 MACHINES = (
     "wire/",

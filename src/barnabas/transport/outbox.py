@@ -131,21 +131,26 @@ class Outbox:
         return view
 
     def _send_slice(self, piece: FileSlice) -> None:
-        size_bytes = min(piece.size_bytes, CHUNK_BYTES_MAX)
-        if size_bytes >= DIRECT_BYTES_MIN and self._is_direct:
-            sent = piece.file.send(self._socket, piece.position, size_bytes)
-            if sent:
-                self._advance(piece, sent)
-                return
-            if sent == 0:
-                size_bytes = DIRECT_BYTES_MIN  # the socket is full
-        self._view_slice(piece, size_bytes)
+        left_bytes = self._send_direct(piece)
+        if left_bytes:
+            self._view_slice(piece, left_bytes)
 
-    @property
-    def _is_direct(self) -> bool:
+    def _send_direct(self, piece: FileSlice) -> int:
+        """Send some of it past the transport; if that cannot be done, how much of it goes through the transport."""
+        size_bytes = min(piece.size_bytes, CHUNK_BYTES_MAX)
+        if not self._is_direct(size_bytes):
+            return size_bytes
+        sent = piece.file.send(self._socket, piece.position, size_bytes)
+        if sent:
+            self._advance(piece, sent)
+            return 0
+        return size_bytes if sent is None else DIRECT_BYTES_MIN  # the socket is full
+
+    def _is_direct(self, size_bytes: int) -> bool:
         """The socket is the system's, all that came before is in it, and its number is not somebody else's by now."""
-        transport = self._transport
-        return self._socket != NO_SOCKET and not transport.get_write_buffer_size() and not transport.is_closing()
+        if size_bytes < DIRECT_BYTES_MIN or self._socket == NO_SOCKET:
+            return False
+        return not self._transport.get_write_buffer_size() and not self._transport.is_closing()
 
     def _view_slice(self, piece: FileSlice, size_bytes: int) -> None:
         try:
@@ -160,15 +165,23 @@ class Outbox:
 
     async def _load(self, piece: FileSlice) -> None:
         """The pages are not cached: the device is waited for off the loop, other connections go on."""
+        left_bytes = min(piece.size_bytes, CHUNK_BYTES_MAX)
+        view: memoryview | None = None
         try:
-            view = await piece.file.load(piece.position, min(piece.size_bytes, CHUNK_BYTES_MAX))
+            if self._is_direct(left_bytes):
+                await piece.file.cache(piece.position, piece.size_bytes)
+                self._turn_bytes = 0
+                left_bytes = self._send_direct(piece)
+            if left_bytes:  # forgotten already, or never to be sent past the transport
+                view = await piece.file.load(piece.position, left_bytes)
+                self._turn_bytes = 0
         except (DiskFailure, FileClosed) as error:
             self._loading = None
             self._give_up(piece, error)
             return
         self._loading = None
-        self._turn_bytes = 0
-        self._send_chunk(piece, view)
+        if view is not None:
+            self._send_chunk(piece, view)
         self._go_on()
 
     def _send_chunk(self, piece: FileSlice, view: memoryview) -> None:

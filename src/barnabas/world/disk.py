@@ -75,10 +75,13 @@ class File(Protocol):
     async def load(self, position: int, size_bytes: int) -> memoryview:
         """As ``view``, but waits for the device off the loop; short only at the end of the file."""
 
+    async def cache(self, position: int, size_bytes: int) -> None:
+        """Wait off the loop until the page cache has what ``send`` needs; a hint, after which it may still refuse."""
+
     def send(self, socket: int, position: int, size_bytes: int) -> int | None:
         """Hand cached bytes to a socket of the operating system, which copies none; how many it took, up to a chunk.
 
-        None if it cannot be done so: they are not cached, or one of the two is not the operating system's.
+        None if it cannot be done so: hardly any is cached, or one of the two is not the operating system's.
         """
 
     def release(self, view: memoryview) -> None:

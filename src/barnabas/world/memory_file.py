@@ -175,6 +175,9 @@ class MemoryFile:
         self._disk.check_read(self.path)
         return memoryview(node.content[position : position + min(size_bytes, CHUNK_BYTES_MAX)])
 
+    async def cache(self, position: int, size_bytes: int) -> None:
+        self._checked()  # and nothing else: ``send`` refuses it anyway
+
     def send(self, socket: int, position: int, size_bytes: int) -> int | None:
         return None  # the operating system knows nothing of it
 

@@ -15,22 +15,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from contextlib import suppress
 from typing import Final, TypeVar
 
+from barnabas.world import page_cache
 from barnabas.world.chunks import ChunkPool
 from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, DiskFull, FileClosed, TooManyFiles
 
 LOAD_THREADS_MAX: Final = 4
 SYNC_THREADS_MAX: Final = 4  # apart from the loads, so that no reader waits behind an fsync
-READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
 VECTORS_MAX: Final = 512  # buffers per system call; every system allows at least this many but the oldest
 CLOSED: Final = -1
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 NOT_SUPPORTED: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
-SYNC_FILE_RANGE_WRITE: Final = 2
 
 T = TypeVar("T")
 
@@ -42,20 +40,6 @@ def failure(path: str, error: OSError) -> DiskFailure:
     return DiskFull(path, reason) if error.errno in NO_SPACE else DiskFailure(path, reason)
 
 
-@cache
-def _find_sync_file_range() -> Callable[[int], object] | None:
-    """Linux's call that starts writing dirty pages without waiting for them; other systems have none."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes  # for the first segment that is full, not for everybody who has a disk
-
-    function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
-    if function is None:
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-    return lambda descriptor: function(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE)
-
-
 # macOS has no fdatasync; its fsync leaves the drive's cache alone, only F_FULLFSYNC empties it.
 _full_sync: Callable[[int], object]
 if sys.platform == "darwin":
@@ -64,23 +48,11 @@ else:
     _full_sync = os.fdatasync
 
 
-def _read_ahead(descriptor: int, start: int, size_bytes: int) -> None:
-    """Let the device fetch this, and let the system fetch nothing by itself from now on.
-
-    It would do so whenever a reader goes on, on the loop, which then waits while memory is found for what is fetched:
-    a tenth of a second where a group of processes has used up its memory.
-    """
-    if hasattr(os, "posix_fadvise"):  # not on macOS
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        os.posix_fadvise(descriptor, start, size_bytes, os.POSIX_FADV_WILLNEED)
-
-
 class Resources:
     """What the files of one disk share: memory for views, and threads that may wait for the device."""
 
     def __init__(self) -> None:
         self.chunks = ChunkPool()
-        self.probe = bytearray(1)  # what is read to find out whether it is cached
         self.loaders = ThreadPoolExecutor(LOAD_THREADS_MAX, thread_name_prefix="barnabas-load")
         self.syncers = ThreadPoolExecutor(SYNC_THREADS_MAX, thread_name_prefix="barnabas-sync")
 
@@ -110,7 +82,7 @@ class RealFile:
         self._descriptor = descriptor
         self._failure: str | None = None
         self._is_writing_back = False
-        self._view_flags = RWF_NOWAIT
+        self._view_flags = page_cache.RWF_NOWAIT
         # A descriptor number is used again at once after a close, so threads that still use it keep it open.
         self._lock = threading.Lock()
         self._pins = 0
@@ -182,6 +154,10 @@ class RealFile:
             if self._descriptor == CLOSED:
                 raise FileClosed(self.path)
             return memoryview(b"")
+        if self._view_flags:
+            size_bytes = self._find_present(position, size_bytes)
+            if not size_bytes:
+                return None
         view = self._resources.chunks.take(size_bytes, position=position)
         try:
             count = os.preadv(self._descriptor, (view,), position, self._view_flags)
@@ -200,6 +176,17 @@ class RealFile:
         self._resources.chunks.give(view)
         return None
 
+    def _find_present(self, position: int, size_bytes: int) -> int:
+        """How many of these bytes the loop can look at without a wait, as far as is known before the look."""
+        if size_bytes < page_cache.PRESENT_BYTES_MIN:
+            return size_bytes
+        try:
+            return page_cache.find_present(self._descriptor, position, size_bytes)
+        except OSError as error:
+            if error.errno in NOT_SUPPORTED:
+                return size_bytes
+            raise self._wrong(error) from error
+
     async def load(self, position: int, size_bytes: int) -> memoryview:
         size_bytes = min(size_bytes, CHUNK_BYTES_MAX, self.size_bytes - position)
         if size_bytes <= 0:
@@ -207,30 +194,31 @@ class RealFile:
         view = self._resources.chunks.take(size_bytes, position=position)
         # If the caller is cancelled the thread still writes into this memory, so it is dropped and never pooled.
         try:
-            filled = await self._in_thread(self._resources.loaders, _fill, view, position)
+            filled = await self._in_thread(self._resources.loaders, page_cache.fill, view, position)
         except OSError as error:
             raise self._wrong(error) from error
         return view[:filled] if filled < size_bytes else view
+
+    async def cache(self, position: int, size_bytes: int) -> None:
+        size_bytes = min(size_bytes, page_cache.FETCHED_BYTES_MAX, self.size_bytes - position)
+        if size_bytes <= 0 or not self._view_flags:
+            return
+        with suppress(OSError):  # a load finds out
+            await self._in_thread(self._resources.loaders, page_cache.fetch, position, size_bytes)
 
     def send(self, socket: int, position: int, size_bytes: int) -> int | None:
         size_bytes = min(size_bytes, CHUNK_BYTES_MAX, self.size_bytes - position)
         if size_bytes <= 0 or not self._view_flags:
             return None
-        # The system would wait for what is not cached. Pages come and go in order: where both ends are, the rest is.
         try:
-            if not (self._is_cached(position) and self._is_cached(position + size_bytes - 1)):
+            size_bytes = self._find_present(position, size_bytes)
+            if size_bytes < page_cache.PRESENT_BYTES_MIN:  # not known to be there, nor worth it
                 return None
             return os.sendfile(socket, self._descriptor, position, size_bytes)
         except BlockingIOError:
             return 0
-        except OSError:
+        except (OSError, DiskFailure, FileClosed):
             return None  # of the file or of the socket: whoever reads or writes next is told which
-
-    def _is_cached(self, position: int) -> bool:
-        try:
-            return os.preadv(self._descriptor, (self._resources.probe,), position, RWF_NOWAIT) == 1
-        except BlockingIOError:
-            return False
 
     def release(self, view: memoryview) -> None:
         self._resources.chunks.give(view)
@@ -250,16 +238,14 @@ class RealFile:
             raise DiskFailure(self.path, f"the device refused an fsync: {error.strerror}") from error
 
     def start_writeback(self) -> None:
-        if self._is_writing_back or self._descriptor == CLOSED or _find_sync_file_range() is None:
+        if self._is_writing_back or self._descriptor == CLOSED or not page_cache.can_write_back():
             return
         self._is_writing_back = True
         self._submit(self._resources.syncers, self._write_back)
 
     def _write_back(self, descriptor: int) -> None:
-        start_writing = _find_sync_file_range()
-        assert start_writing is not None
         self._is_writing_back = False
-        start_writing(descriptor)  # a hint: what it cannot write, the next fsync reports
+        page_cache.write_back(descriptor)
 
     def truncate(self, size_bytes: int) -> None:
         try:
@@ -299,15 +285,3 @@ class RealFile:
                 return
             descriptor, self._to_close = self._to_close, CLOSED
         os.close(descriptor)
-
-
-def _fill(descriptor: int, view: memoryview, position: int) -> int:
-    # Who reads what is not cached mostly goes on: the device may fetch the next chunks while this one is sent.
-    _read_ahead(descriptor, position, len(view) + READ_AHEAD_BYTES)
-    filled = 0
-    while filled < len(view):
-        count = os.preadv(descriptor, (view[filled:],), position + filled)
-        if count == 0:
-            break
-        filled += count
-    return filled

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from barnabas.transport.outbox import NO_SOCKET, TURN_BYTES_MAX, Outbox, Part
+from barnabas.world import page_cache
 from barnabas.world.disk import CHUNK_BYTES_MAX, File, FileSlice
 from barnabas.world.memory import MemoryDisk
 from barnabas.world.real import RealClock
@@ -170,7 +171,7 @@ def test_what_is_not_cached_is_loaded(
         return None if look % 3 == 0 else view(self, position, size_bytes // (1 + look % 2))
 
     monkeypatch.setattr(RealFile, "view", forgetful)
-    monkeypatch.setattr(RealFile, "_is_cached", lambda self, position: next(looks) % 4 > 0)
+    monkeypatch.setattr(page_cache, "is_present", lambda descriptor, position: next(looks) % 4 > 0)
     parts, expected = mixed(file)
 
     async def story() -> None:

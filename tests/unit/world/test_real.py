@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.world import real_file
+from barnabas.world import page_cache, real_file
 from barnabas.world.chunks import PAGE_BYTES, POOLED_CHUNKS_MAX, SMALL_READ_BYTES_MAX, ChunkPool
 from barnabas.world.disk import CHUNK_BYTES_MAX, DiskFailure, DiskFull
 from barnabas.world.real import RealClock, RealDisk, RealEntropy, RealWorkers, real_world
@@ -112,7 +112,7 @@ def test_what_is_not_cached_is_loaded(disk: RealDisk, tmp_path: Path, monkeypatc
     asyncio.run(main())
 
 
-@pytest.mark.skipif(not real_file.RWF_NOWAIT, reason="this system cannot say what is cached")
+@pytest.mark.skipif(not page_cache.RWF_NOWAIT, reason="this system cannot say what is cached")
 def test_a_file_sends_itself_to_a_socket(disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = disk.open(f"{tmp_path}/log", create=True)
     content = bytes(range(256)) * 4096
@@ -128,9 +128,11 @@ def test_a_file_sends_itself_to_a_socket(disk: RealDisk, tmp_path: Path, monkeyp
         assert theirs.recv(sent, socket.MSG_WAITALL) == content[:sent]
         assert file.send(ours.fileno(), len(content), 1) is None
         assert file.send(-1, 0, 1) is None
-        monkeypatch.setattr(real_file.RealFile, "_is_cached", lambda self, position: position < 1000)
-        assert file.send(ours.fileno(), 0, 1000) == 1000
-        assert file.send(ours.fileno(), 0, 1001) is None, "the device would have to be waited for"
+        for size, taken_of_it in ((100_000, 100_000), (100_001, None), (200_001, 100_000)):
+            monkeypatch.setattr(page_cache, "is_present", lambda descriptor, position: position < 100_000)
+            assert file.send(ours.fileno(), 0, size) == taken_of_it, "the device would have to be waited for"
+            if taken_of_it:
+                theirs.recv(taken_of_it, socket.MSG_WAITALL)
     file.close()
     assert file.send(0, 0, 1) is None
 
@@ -266,3 +268,42 @@ def test_clock_and_entropy_are_the_systems() -> None:
     assert not any(str(uuid).startswith("-") for uuid in uuids)
     assert all(uuid[6] >> 4 == 4 for uuid in uuids)
     assert real_world().clock.wall_ms() > 0
+
+
+def test_a_look_at_what_is_not_cached_fetches_nothing(disk: RealDisk, tmp_path: Path) -> None:
+    """The loop looks; what a look would make the system fetch, it would have to find memory for, there and then."""
+
+    async def main() -> None:
+        file = disk.open(f"{tmp_path}/log", create=True)
+        content = os.urandom(4 * CHUNK_BYTES_MAX)
+        file.append(content)
+        await file.sync()
+        descriptor = file._descriptor
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        if page_cache.is_present(descriptor, 0):
+            pytest.skip("this file system forgets nothing")
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            assert file.view(0, CHUNK_BYTES_MAX) is None
+            assert file.send(ours.fileno(), 0, CHUNK_BYTES_MAX) is None
+            places = range(0, len(content), PAGE_BYTES)
+            assert not any(page_cache.is_present(descriptor, place) for place in places)
+            await file.cache(0, len(content))
+            assert all(page_cache.is_present(descriptor, place) for place in places)
+            sent = file.send(ours.fileno(), 0, CHUNK_BYTES_MAX)
+            assert sent
+            assert theirs.recv(sent, socket.MSG_WAITALL) == content[:sent]
+        file.close()
+
+    if page_cache.RWF_NOWAIT and page_cache.can_be_asked():
+        asyncio.run(main())
+    else:
+        pytest.skip("this system cannot say what is cached")
+
+
+def test_what_is_present_is_halved_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for end, found in ((0, 0), (1 << 20, 1 << 20), (700_000, 1 << 19), (70_000, 1 << 16), (60_000, 0)):
+        monkeypatch.setattr(page_cache, "is_present", lambda _, position, end=end: position < end)
+        monkeypatch.setattr(page_cache, "_look", lambda *_: True)
+        assert page_cache.find_present(0, 0, 1 << 20) == found
