@@ -157,7 +157,7 @@ def test_a_batch_is_sent_again_as_often_as_retries_says(
 
     monkeypatch.setattr(Connection, "call", refusing)
     told = settings(shared_broker, **{"retries": str(retries), "retry.backoff.ms": "1", "retry.backoff.max.ms": "1"})
-    assert told.enable_idempotence == (retries > 0)
+    assert told.is_idempotent == (retries > 0)
     with blocking.Producer(told) as producer, pytest.raises(ApiError) as refused:
         producer.send(name, b"v")
     assert refused.value.error is errors.NOT_ENOUGH_REPLICAS

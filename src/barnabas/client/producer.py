@@ -71,7 +71,7 @@ class Producer(Generic[K, V]):
             linger=self.settings.linger_ms / 1000,
             delivery_timeout=self.settings.delivery_timeout_ms / 1000,
             memory_bytes_max=self.settings.buffer_memory,
-            is_idempotent=self.settings.enable_idempotence,
+            is_idempotent=self.settings.is_idempotent,
         )
         self.intake = Intake(self.cluster, self.settings, self._accumulator, self._partitioning)
         self._transactions: Transactions | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, cast
+from typing import Any, Final, Literal
 
 from barnabas.client.partitioner import NAMES
 from barnabas.client.settings import Settings, facts, milliseconds, setting
 from barnabas.model.settings import INT32_MAX, INT64_MAX, InvalidSetting, Kind
+
+ACKS_ALL: Final = -1
+IN_FLIGHT_MAX: Final = 5  # with idempotence
 
 Acks = Literal[0, 1, -1]
 CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -28,7 +30,11 @@ class ProducerSettings(Settings):
         default=-1,
         metadata=facts(Kind.SHORT, "Who must have a batch: nobody (0), the leader (1), all (-1).", check=_parse_acks),
     )
-    enable_idempotence: bool = setting(Kind.BOOLEAN, True, "Retries neither double nor reorder what was sent.")
+    enable_idempotence: bool | None = setting(
+        Kind.BOOLEAN,
+        None,
+        "Retries neither double nor reorder what was sent; on if nothing is said, unless acks or retries rule it out.",
+    )
     batch_size: int = setting(Kind.INT, 16_384, "Bytes after which a batch leaves without lingering.", minimum=0)
     linger_ms: int = milliseconds(5, "How long a batch waits for more records.")
     buffer_memory: int = setting(
@@ -75,14 +81,11 @@ class ProducerSettings(Settings):
         }
         return levels.get(self.compression_type)
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """InvalidSetting, as from Java's producer, if idempotence is asked for beside what rules it out."""
-        settings = Settings.of.__func__(cls, values)  # type: ignore[attr-defined]
-        named = next((value for name, value in values.items() if name.replace("_", ".") == "enable.idempotence"), None)
-        if named is not None and not settings.enable_idempotence and str(named).strip().lower() == "true":
-            raise InvalidSetting("enable.idempotence=true needs acks=all and retries above 0")
-        return cast("Self", settings)
+    @property
+    def is_idempotent(self) -> bool:
+        if self.enable_idempotence is None:
+            return self.acks == ACKS_ALL and self.retries > 0
+        return self.enable_idempotence
 
     def __post_init__(self) -> None:
         # Without the arguments: slots make the class anew, and the implicit cell still points to the old one.
@@ -92,13 +95,14 @@ class ProducerSettings(Settings):
                 f"partitioner.class={self.partitioner_class!r} is none of {', '.join(sorted(NAMES))}; "
                 "a function of your own is given to the producer: Producer(settings, partitioner=...)"
             )
-        if self.enable_idempotence and (self.acks != -1 or self.retries == 0):
-            # Java's producer switches idempotence off too when acks or retries alone was given.
-            object.__setattr__(self, "enable_idempotence", False)
-        if self.transactional_id is not None and not self.enable_idempotence:
+        if self.enable_idempotence and self.acks != ACKS_ALL:
+            raise InvalidSetting(f"enable.idempotence=true needs acks=all, and acks={self.acks} was given")
+        if self.enable_idempotence and self.retries == 0:
+            raise InvalidSetting("enable.idempotence=true needs retries of at least 1, and retries=0 was given")
+        if self.transactional_id is not None and not self.is_idempotent:
             raise InvalidSetting("transactional.id needs enable.idempotence, acks=all and retries")
-        if self.enable_idempotence and self.max_in_flight_requests_per_connection > 5:
+        if self.is_idempotent and self.max_in_flight_requests_per_connection > IN_FLIGHT_MAX:
             raise InvalidSetting(
-                "max.in.flight.requests.per.connection must be at most 5 with enable.idempotence: "
-                "a broker remembers five batches of a producer"
+                f"max.in.flight.requests.per.connection={self.max_in_flight_requests_per_connection} must be at most "
+                f"{IN_FLIGHT_MAX} with enable.idempotence=true: a broker remembers five batches of a producer"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from barnabas.model.settings import InvalidSetting, SettingTable
 
 def test_defaults_are_those_that_kafkas_users_know() -> None:
     producer, consumer = ProducerSettings(), ConsumerSettings()
-    assert (producer.acks, producer.linger_ms, producer.batch_size, producer.enable_idempotence) == (-1, 5, 16384, True)
+    assert (producer.acks, producer.linger_ms, producer.batch_size, producer.is_idempotent) == (-1, 5, 16384, True)
     assert (producer.delivery_timeout_ms, producer.buffer_memory) == (120_000, 33_554_432)
     assert (consumer.fetch_max_wait_ms, consumer.max_partition_fetch_bytes) == (500, 1_048_576)
     assert consumer.isolation_level == "read_uncommitted"
@@ -79,15 +80,30 @@ def test_a_mapping_in_the_place_of_settings_is_answered_with_what_reads_one(clie
         client({"bootstrap.servers": "a:1"})
 
 
-def test_fewer_acks_switch_idempotence_off_as_javas_producer_does() -> None:
-    assert not ProducerSettings(acks=1).enable_idempotence
+CONFLICTS = [{"acks": 0}, {"acks": 1}, {"retries": 0}, {"max.in.flight.requests.per.connection": 6}]
 
 
-@pytest.mark.parametrize("other", [{"acks": "1"}, {"retries": "0"}])
-def test_idempotence_that_was_asked_for_is_not_switched_off_in_silence(other: dict[str, str]) -> None:
-    with pytest.raises(InvalidSetting, match=r"enable\.idempotence"):
-        ProducerSettings.of({"enable.idempotence": "true", **other})
-    assert not ProducerSettings.of({"enable.idempotence": "false", **other}).enable_idempotence
+def attributes(names: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace(".", "_"): value for name, value in names.items()}
+
+
+@pytest.mark.parametrize("other", CONFLICTS[:3])
+def test_fewer_acks_or_no_retries_switch_idempotence_off_unless_it_was_asked_for(other: dict[str, Any]) -> None:
+    assert not ProducerSettings(**other).is_idempotent
+    assert not replace(ProducerSettings(), **other).is_idempotent
+    assert ProducerSettings(enable_idempotence=True).is_idempotent
+
+
+@pytest.mark.parametrize("other", CONFLICTS)
+def test_idempotence_that_was_asked_for_is_not_switched_off_in_silence(other: dict[str, Any]) -> None:
+    ((name, value),) = other.items()
+    both = rf"(?s)(?=.*enable\.idempotence=true)(?=.*{name}={value})"
+    with pytest.raises(InvalidSetting, match=both):
+        ProducerSettings.of({"enable.idempotence": "true", name: str(value)})
+    with pytest.raises(InvalidSetting, match=both):
+        ProducerSettings(enable_idempotence=True, **attributes(other))
+    assert not ProducerSettings(enable_idempotence=False, **attributes(other)).is_idempotent
+    assert not ProducerSettings.of({"enable.idempotence": "false", name: value}).is_idempotent
 
 
 def test_idempotence_limits_what_is_in_flight_to_what_brokers_remember() -> None:
@@ -266,8 +282,8 @@ def test_tokens_need_one_place_to_come_from() -> None:
 
 
 def test_no_retries_switch_idempotence_off_and_forbid_transactions() -> None:
-    assert not ProducerSettings(retries=0).enable_idempotence
-    assert ProducerSettings(retries=1).enable_idempotence
+    assert not ProducerSettings(retries=0).is_idempotent
+    assert ProducerSettings(retries=1).is_idempotent
     with pytest.raises(InvalidSetting, match="retries"):
         ProducerSettings(retries=0, transactional_id="t")
 
