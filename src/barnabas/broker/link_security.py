@@ -12,8 +12,9 @@ from barnabas.broker.security_settings import LISTENER_PREFIX, ListenerSecurity
 from barnabas.broker.settings import BrokerSettings
 from barnabas.model.settings import InvalidSetting
 from barnabas.transport.channel import Channel
-from barnabas.transport.links import Links
-from barnabas.transport.sign_in import Credentials, sign_in
+from barnabas.transport.links import REQUEST_TIMEOUT_MS, Links
+from barnabas.transport.session import Session
+from barnabas.transport.sign_in import Credentials
 from barnabas.transport.tls import ReplaceableContext, client_context
 from barnabas.world.entropy import Entropy
 
@@ -86,7 +87,10 @@ def _login(security: ListenerSecurity, mechanism: str | None, *, setting: str) -
 
 
 def _signing_in(login: Credentials, entropy: Entropy) -> Any:
-    async def prove(channel: Channel) -> None:
-        await sign_in(channel, login, entropy.below)
+    async def prove() -> Credentials:
+        return login
 
-    return prove
+    async def begin(channel: Channel) -> None:
+        await Session(channel, prove, entropy.below, timeout_ms=REQUEST_TIMEOUT_MS).begin()
+
+    return begin

@@ -1,7 +1,7 @@
 """What of a client's settings is needed to get through a listener's door: TLS files, user and password.
 
-The exchange itself is ``transport.sign_in``, which brokers use among themselves too. ``connections`` imports this only
-for listeners that ask for it.
+The exchange itself, and doing it again where sessions end, is ``transport.session``'s, which brokers use among
+themselves too. ``connections`` imports this only for listeners that ask for it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from ssl import SSLContext
 
 from barnabas.client.settings import Settings
 from barnabas.client.tokens import Tokens
-from barnabas.transport import sign_in as exchange
 from barnabas.transport.channel import Channel
+from barnabas.transport.session import Session
+from barnabas.transport.sign_in import OAUTHBEARER, Credentials
 from barnabas.transport.tls import PROTOCOLS, TlsFiles, client_context
 
 
@@ -39,11 +40,10 @@ def tls_context(settings: Settings) -> SSLContext:
 
 async def sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int], tokens: Tokens) -> None:
     """ApiError if the broker does not let us in."""
-    if not settings.has_sasl:
-        return
-    secret = settings.sasl_password
-    if settings.sasl_mechanism == exchange.OAUTHBEARER:
-        secret = await tokens.token()
-    await exchange.sign_in(
-        channel, exchange.Credentials(settings.sasl_mechanism, settings.sasl_username, secret), chance
-    )
+
+    async def prove() -> Credentials:
+        is_token = settings.sasl_mechanism == OAUTHBEARER
+        secret = await tokens.token() if is_token else settings.sasl_password
+        return Credentials(settings.sasl_mechanism, settings.sasl_username, secret)
+
+    await Session(channel, prove, chance, timeout_ms=settings.request_timeout_ms).begin()

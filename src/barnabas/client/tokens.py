@@ -1,7 +1,8 @@
 """Tokens for OAUTHBEARER: from a function of the user's, or from an issuer by client id and secret (RFC 6749, 4.4).
 
 A function that is no coroutine runs in a thread, since it may take its time. What an issuer gave is kept until little
-of its life is left. ``connections.py`` asks for one whenever a connection signs in.
+of its life is left: less than a connection has used when it signs in again, so that one then has a new token.
+``connections.py`` asks for one whenever a connection signs in.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from barnabas.model.errors import BarnabasError
 
 ANSWER_BYTES_MAX: Final = 1 << 20
 REFUSAL_CHARACTERS_MAX: Final = 200
-LIFE_USED_MAX: Final = 0.9
+LIFE_USED_MAX: Final = 0.8
 _FORM: Final = "application/x-www-form-urlencoded"
 
 

@@ -1,7 +1,8 @@
 """The client's end of one connection: send a request, await its answer.
 
-Requests may be pipelined; a Kafka broker answers in the order of the requests, and the correlation ids prove it. No
-time-out, no retry and no version is chosen here: ``barnabas.client.connections`` and replication's fetchers do that.
+Requests may be pipelined; a Kafka broker answers in the order of the requests, and the correlation ids prove it. While
+it is held, or has no room, requests wait and keep their order. No time-out, no retry and no version is chosen here:
+``barnabas.client.connections`` and replication's fetchers do that.
 """
 
 from __future__ import annotations
@@ -77,8 +78,10 @@ class Channel(asyncio.BufferedProtocol):
         self._error: BarnabasError | None = None  # why we are closing, for those who wait
         self._next_correlation_id = 0
         self._pending: deque[_Pending] = deque()
-        self._queue: deque[asyncio.Future[None]] = deque()  # senders that wait for room
+        self._queue: deque[asyncio.Event] = deque()  # senders that wait for room
         self._is_paused = False
+        self._held_from: float | None = None  # on the loop's clock
+        self._silence = asyncio.Event()  # set when the last answer came to one who waits for that
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
         self._frame_goal = 0
@@ -134,7 +137,11 @@ class Channel(asyncio.BufferedProtocol):
 
     @property
     def has_room(self) -> bool:
-        return not self._is_paused and len(self._pending) < self._in_flight_max
+        return not self._is_paused and len(self._pending) < self._in_flight_max and not self._is_held
+
+    @property
+    def _is_held(self) -> bool:
+        return self._held_from is not None and asyncio.get_running_loop().time() >= self._held_from
 
     # --- requests -------------------------------------------------------------------------------------------------
 
@@ -158,18 +165,39 @@ class Channel(asyncio.BufferedProtocol):
         self._write(message, version)
 
     async def wait_for_room(self) -> None:
-        while not self.has_room and self.is_open:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if not turn.cancelled():
-                    self._admit()  # our turn came, and we do not use it
-                raise
+        """Who waits longest goes first, also before those who come just when there is room again."""
+        if self.has_room and not self._queue:
+            return
+        turn = asyncio.Event()
+        self._queue.append(turn)
+        try:
+            while self.is_open and not (self.has_room and self._queue[0] is turn):
+                turn.clear()
+                await turn.wait()
+        finally:
+            if turn in self._queue:
+                self._queue.remove(turn)
+            self._admit()  # the next one looks after we have written
+
+    def hold(self) -> None:
+        """From now on requests wait; what is posted still leaves."""
+        self._held_from = float("-inf")
+
+    def release(self, *, until: float | None = None) -> None:
+        """Requests may leave again, until a time on the loop's clock if one is given."""
+        self._held_from = until
+        self._admit()
+
+    async def wait_for_silence(self) -> None:
+        """Until nothing is in flight, or the connection is gone."""
+        while self._pending and self.is_open:
+            self._silence.clear()
+            await self._silence.wait()
 
     def _write(self, message: Message, version: int) -> int:
         if self._transport is None or self._error is not None:
+            if self._error is not None and not isinstance(self._error, PeerGone | Malformed):
+                raise self._error
             raise PeerGone(f"{self.host}:{self.port}: the connection is closed") from self._error
         correlation_id = self._next_correlation_id
         self._next_correlation_id = 0 if correlation_id == CORRELATION_ID_MAX else correlation_id + 1
@@ -183,20 +211,16 @@ class Channel(asyncio.BufferedProtocol):
             self._transport.close()
         self._fail(PeerGone("the connection was closed on this side"))
 
-    def abort(self) -> None:
-        """Close at once; what was written but has not left is lost."""
-        self._fail(PeerGone("the connection was aborted on this side"))
+    def abort(self, error: BarnabasError | None = None) -> None:
+        """Close at once; what was written but has not left is lost. Who waits to send is told the error, if any."""
+        self._fail(error or PeerGone("the connection was aborted on this side"))
         if self._transport is not None:
             self._transport.abort()
 
     def _admit(self) -> None:
-        """Wake as many senders as there is room for; one that finds the room taken again waits on."""
-        room = self._in_flight_max - len(self._pending)
-        while self._queue and not self._is_paused and room > 0:
-            turn = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                room -= 1
+        """Wake the sender whose turn it is, if there is room; it wakes the next one."""
+        if self._queue and self.has_room:
+            self._queue[0].set()
 
     # --- answers --------------------------------------------------------------------------------------------------
 
@@ -274,6 +298,8 @@ class Channel(asyncio.BufferedProtocol):
         self._pending.popleft()
         if not pending.answer.done():
             pending.answer.set_result(message)
+        if not self._pending:
+            self._silence.set()
         self._admit()
 
     # --- the connection -------------------------------------------------------------------------------------------
@@ -312,5 +338,5 @@ class Channel(asyncio.BufferedProtocol):
                 entry.answer.set_exception(blamed or PeerGone(f"{self.host}:{self.port}: {error}"))
                 blamed = None
         for turn in queue:
-            if not turn.done():
-                turn.set_result(None)
+            turn.set()
+        self._silence.set()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.model.errors import Malformed
+from barnabas.model import errors
+from barnabas.model.errors import ApiError, Malformed
 from barnabas.transport.channel import SCRATCH_BYTES, Channel, PeerGone, Unreachable
 from barnabas.wire.frame import decode_request_header, encode_response
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -228,6 +229,75 @@ def test_a_sender_that_gives_up_its_turn_passes_it_on() -> None:
         assert (await patient).error_code == 3  # type: ignore[attr-defined]
         assert (await first).error_code == 0  # type: ignore[attr-defined]
         assert quitter.cancelled()
+
+    run(test)
+
+
+def test_who_comes_when_there_is_room_again_does_not_overtake_those_who_wait() -> None:
+    async def test() -> None:
+        channel, wire = opened()
+        channel.pause_writing()
+        first = [asyncio.ensure_future(channel.send_silent(HeartbeatRequest(group_id=f"{i}"), 4)) for i in range(3)]
+        await asyncio.sleep(0)
+        channel.resume_writing()
+        late = channel.send_silent(HeartbeatRequest(group_id="late"), 4)
+        await late
+        await asyncio.gather(*first)
+        places = [wire.written.index(name) for name in (b"\x020", b"\x021", b"\x022", b"late")]
+        assert places == sorted(places)
+
+    run(test)
+
+
+def test_while_a_channel_is_held_only_what_is_posted_leaves() -> None:
+    async def test() -> None:
+        channel, _ = opened()
+        first = channel.post(HeartbeatRequest(), 4)
+        channel.hold()
+        waiting = [asyncio.ensure_future(channel.send(HeartbeatRequest(), 4)) for _ in range(3)]
+        silence = asyncio.ensure_future(channel.wait_for_silence())
+        await asyncio.sleep(0)
+        assert not silence.done()
+        receive(channel, answer(0))
+        await silence
+        assert (await first).error_code == 0  # type: ignore[attr-defined]
+        posted = channel.post(HeartbeatRequest(), 4)
+        receive(channel, answer(1, error_code=1))
+        assert (await posted).error_code == 1  # type: ignore[attr-defined]
+        assert channel.in_flight == 0
+        channel.release()
+        for _ in waiting:
+            await asyncio.sleep(0)
+        receive(channel, b"".join(answer(2 + index, error_code=2 + index) for index in range(3)))
+        assert [message.error_code for message in await asyncio.gather(*waiting)] == [2, 3, 4]  # type: ignore[attr-defined]
+
+    run(test)
+
+
+def test_a_channel_that_is_released_until_a_time_is_held_from_then_on() -> None:
+    async def test() -> None:
+        channel, _ = opened()
+        now = asyncio.get_running_loop().time()
+        channel.release(until=now + 3600)
+        assert channel.has_room
+        channel.release(until=now)
+        assert not channel.has_room
+
+    run(test)
+
+
+def test_who_waits_to_send_is_told_why_the_channel_was_given_up() -> None:
+    async def test() -> None:
+        channel, wire = opened()
+        channel.hold()
+        waiting = asyncio.ensure_future(channel.send(HeartbeatRequest(), 4))
+        silence = channel.wait_for_silence()
+        await asyncio.sleep(0)
+        channel.abort(ApiError(errors.SASL_AUTHENTICATION_FAILED, "no longer"))
+        with pytest.raises(ApiError, match="no longer"):
+            await waiting
+        await silence
+        assert wire.is_aborted
 
     run(test)
 
