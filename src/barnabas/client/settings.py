@@ -204,6 +204,8 @@ class Settings:
                 continue
             if name not in table:
                 table = cls.known()
+                if name not in table:
+                    _advise(given)
             setting = table[name]
             read = _read(setting, value) if isinstance(value, str) else value
             if setting.attribute in attributes:
@@ -213,6 +215,15 @@ class Settings:
             if setting.unused:
                 _say_unused(setting)
         return cls(**found)
+
+
+def _advise(name: str) -> None:
+    """InvalidSetting with what to use instead, if it is a name of other clients."""
+    from barnabas.client.foreign_settings import advice
+
+    instead = advice(name)
+    if instead is not None:
+        raise InvalidSetting(f"{name} is what other clients have; instead: {instead}")
 
 
 def _say_unused(setting: Setting) -> None:

@@ -11,6 +11,7 @@ import pytest
 from barnabas.client.admin import Admin
 from barnabas.client.consumer import Consumer
 from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.foreign_settings import advice, foreign_names
 from barnabas.client.producer import Producer
 from barnabas.client.producer_settings import ProducerSettings
 from barnabas.client.settings import Settings, address_of
@@ -231,6 +232,47 @@ def test_what_is_so_anyway_may_be_said(name: str, value: Any, caplog: pytest.Log
 def test_a_misspelt_name_of_a_setting_without_effect_suggests_it() -> None:
     with pytest.raises(InvalidSetting, match=r"enable\.metrics\.push"):
         Settings.of({"enable.metric.push": "true"})
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("ssl.ca.location", "ssl.truststore.location"),
+        ("ssl.certificate.location", "ssl.keystore.location"),
+        ("ssl.key.location", "ssl.keystore.location"),
+        ("ssl.key.pem", "ssl.keystore.key"),
+        ("sasl.mechanisms", "sasl.mechanism"),
+        ("queue.buffering.max.ms", "linger.ms"),
+        ("message.max.bytes", "max.request.size"),
+        ("message.timeout.ms", "delivery.timeout.ms"),
+        ("request.required.acks", "acks"),
+        ("compression.level", "compression.zstd.level"),
+        ("fetch.wait.max.ms", "fetch.max.wait.ms"),
+        ("sasl_plain_username", "sasl.username"),
+        ("ssl_cafile", "ssl.truststore.location"),
+        ("oauth_cb", "sasl_oauthbearer_token_provider"),
+        ("error_cb", "raised"),
+        ("log_level", "logging"),
+    ],
+)
+def test_a_name_of_other_clients_is_answered_with_ours(name: str, ours: str) -> None:
+    for kind in (Settings, ProducerSettings, ConsumerSettings):
+        with pytest.raises(InvalidSetting) as refused:
+            kind.of({name: "1"})
+        said = str(refused.value)
+        assert name in said
+        assert ours in said.partition("instead: ")[2]
+
+
+def test_advice_about_names_of_others_names_settings_that_there_are() -> None:
+    ours = {setting.name for kind in (ProducerSettings, ConsumerSettings) for setting in kind.known()}
+    for name in foreign_names():
+        assert name not in ours
+        said = advice(name)
+        assert said is not None
+        word = said.split()[0].rstrip(",:")
+        if "." in word and "(" not in word:
+            assert word in ours, name
 
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
