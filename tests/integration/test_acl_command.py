@@ -117,3 +117,17 @@ def test_a_broker_without_an_authorizer_says_how_to_get_one(
     error = capsys.readouterr().err
     assert "authorizer.class.name" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("create", "--allow", "a", "--operation", "read", "--topic", "t"), ("delete", "--topic", "t", "--yes")]
+)
+def test_what_fails_is_the_error_alone(
+    shared_broker: Broker, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    assert main(["acl", *words, "-b", shared_broker.bootstrap_servers]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("barnabas: ")
+    assert main(["acl", *words, "-o", "json", "-b", shared_broker.bootstrap_servers]) == 1
+    assert capsys.readouterr().out == "[]\n"

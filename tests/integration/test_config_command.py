@@ -43,7 +43,7 @@ def test_a_change_shows_before_and_after(config: Call, talk: Talk, name: str) ->
         "retention.ms    604800000  5000",
         "cleanup.policy  delete     compact,delete",
     ]
-    assert "604800000" in config("delete", "topic", name, "retention.ms")
+    assert "604800000" in config("delete", "topic", name, "retention.ms", "--yes")
     assert "compact,delete" in config("get", "topic", name)
 
 
@@ -67,8 +67,8 @@ def test_brokers_are_set_one_by_one_or_all_at_once(config: Call) -> None:
     assert [line.split()[1:3] for line in config("get", "broker", "1", "log.cleaner.backoff.ms").splitlines()[1:]] == [
         ["78", "dynamic_broker"]
     ]
-    config("delete", "broker", "1", "log.cleaner.backoff.ms")
-    config("delete", "broker", "all", "log.cleaner.backoff.ms")
+    config("delete", "broker", "1", "log.cleaner.backoff.ms", "-y")
+    config("delete", "broker", "all", "log.cleaner.backoff.ms", "-y")
     assert "number" in config("get", "broker", "one", code=1)
     assert "cannot change while the broker runs" in config("set", "broker", "1", "node.id=5", code=1)
 
@@ -84,7 +84,7 @@ def test_a_setting_without_effect_here_says_so(config: Call) -> None:
     (row,) = json.loads(config("get", "broker", "1", "num.io.threads", "--doc", "-o", "json"))
     assert row["value"] == "16"
     assert row["documentation"].startswith("No effect here:")
-    config("delete", "broker", "1", "num.io.threads")
+    config("delete", "broker", "1", "num.io.threads", "-y")
 
 
 def test_two_topics_are_compared(config: Call, talk: Talk, name: str) -> None:

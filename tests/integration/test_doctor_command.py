@@ -158,7 +158,7 @@ def test_a_transaction_that_stays_open(
         evidence=r"Ongoing for 5 min, aborted in \d+ min: t-0",
         mend="^barnabas txn abort slow",
     )
-    assert main(["txn", "abort", "slow", "-b", broker.bootstrap_servers]) == 0
+    assert main(["txn", "abort", "slow", "--yes", "-b", broker.bootstrap_servers]) == 0
     _, findings = doctor(broker.bootstrap_servers, capsys)
     assert not [each for each in findings if each["about"] == "transaction slow"]
 

@@ -74,10 +74,10 @@ def test_readers_are_told_what_they_wait_for(talk: Talk, name: str, cli: Cli) ->
 def test_aborting_an_id_fences_its_producer(talk: Talk, cli: Cli) -> None:
     talk.create("t")
     producer = opened(talk, "to-abort", "t")
-    assert cli("abort", "to-abort")[:2] == (0, "to-abort: aborted, and its producer is fenced\n")
+    assert cli("abort", "to-abort", "--yes")[:2] == (0, "to-abort: aborted, and its producer is fenced\n")
     assert committed_end(talk) == 2
     assert producer.end().error_code == errors.PRODUCER_FENCED.code
-    code, _, err = cli("abort", "nobody")
+    code, _, err = cli("abort", "nobody", "--yes")
     assert code == 1
     assert "nobody" in err
 
@@ -100,12 +100,12 @@ def test_a_transaction_that_no_coordinator_knows_is_ended_where_it_hangs(talk: T
         1,
     )
     assert answer.markers[0].topics[0].partitions[0].error_code == 0
-    code, _, err = cli("abort", "--partition", f"{name}-0", "--producer", str(producer.id))
+    code, _, err = cli("abort", "--partition", f"{name}-0", "--producer", str(producer.id), "--yes")
     assert code == 1
     assert "no transaction open" in err
     producer.epoch += 1
     assert producer.produce(name, b"again") == 0
-    code, out, _ = cli("abort", "--partition", f"{name}-0", "--producer", str(producer.id))
+    code, out, _ = cli("abort", "--partition", f"{name}-0", "--producer", str(producer.id), "-y")
     assert (code, out) == (0, f"{name}-0: the transaction of producer {producer.id} is aborted\n")
     row = talk.fetch(name, isolation_level=1)
     assert row.last_stable_offset == row.high_watermark

@@ -58,9 +58,9 @@ def test_a_user_is_created_listed_given_a_new_password_and_deleted(
     ]
     assert say(broker, monkeypatch, "list") == 0
     assert capsys.readouterr().out.splitlines()[0] == "USER   MECHANISM      ITERATIONS"
-    assert say(broker, monkeypatch, "delete", "alice") == 0
+    assert say(broker, monkeypatch, "delete", "alice", "--yes") == 0
     assert not can_sign_in(broker, "alice", "second", "SCRAM-SHA-512")
-    assert say(broker, monkeypatch, "delete", "alice") == 1
+    assert say(broker, monkeypatch, "delete", "alice", "--yes") == 1
     assert "no such user 'alice'" in capsys.readouterr().err
 
 

@@ -88,8 +88,8 @@ def _create(arguments: Namespace) -> None:
             return await admin.create_acls(wanted)
 
     outcomes = attend(work())
-    _show(arguments, [rule for rule, error in outcomes.items() if error is None])
-    complain(Outcome(rule.resource_name, error) for rule, error in outcomes.items())
+    created = [rule for rule, error in outcomes.items() if error is None]
+    _report(arguments, created, [Outcome(rule.resource_name, error) for rule, error in outcomes.items() if error])
 
 
 def _wanted(arguments: Namespace) -> list[Rule]:
@@ -174,8 +174,15 @@ def _delete(arguments: Namespace) -> None:
 
     outcomes = attend(work())
     removed = [rule for found in outcomes.values() if not isinstance(found, ApiError) for rule in found]
-    _show(arguments, sorted(set(removed)))
-    complain(Outcome(None, found) for found in outcomes.values() if isinstance(found, ApiError))
+    failed = [Outcome(None, found) for found in outcomes.values() if isinstance(found, ApiError)]
+    _report(arguments, sorted(set(removed)), failed)
+
+
+def _report(arguments: Namespace, done: list[Rule], failed: list[Outcome]) -> None:
+    """Where nothing was done because it failed, the error says it all; only programs want an empty list too."""
+    if done or not failed or not is_table(arguments):
+        _show(arguments, done)
+    complain(failed)
 
 
 def _show(arguments: Namespace, found: list[Rule]) -> None:

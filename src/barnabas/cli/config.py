@@ -159,11 +159,15 @@ def _configure_delete(parser: ArgumentParser) -> None:
     _add_resource(parser)
     parser.add_argument("keys", nargs="+", metavar="KEY")
     _add_dry_run(parser)
+    add_yes(parser)
 
 
 def _delete(arguments: Namespace) -> None:
     from barnabas.client.admin_configs import Change, Operation
 
+    if not arguments.dry_run:
+        what = f"{arguments.kind} {arguments.name}".rstrip()
+        confirm(f"Delete {', '.join(arguments.keys)} of {what}, back to the default?", arguments)
     _alter(arguments, [Change(key, None, Operation.DELETE) for key in arguments.keys])
 
 

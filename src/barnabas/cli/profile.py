@@ -24,7 +24,7 @@ from barnabas.cli.profiles import (
     use_profile,
     write_profile,
 )
-from barnabas.cli.verbs import Verb, configure_verbs, nothing_more, run_verb
+from barnabas.cli.verbs import Verb, add_yes, configure_verbs, confirm, nothing_more, run_verb
 from barnabas.client.settings import Settings
 from barnabas.model.settings import InvalidSetting
 
@@ -113,8 +113,15 @@ def _edit(arguments: Namespace) -> None:
     print(f"{arguments.name}: written")
 
 
+def _configure_delete(parser: ArgumentParser) -> None:
+    _add_name(parser)
+    add_yes(parser)
+
+
 def _delete(arguments: Namespace) -> None:
-    existing(arguments.name).unlink()
+    path = existing(arguments.name)
+    confirm(f"Delete {path}?", arguments)
+    path.unlink()
     if profile_in_use() == arguments.name:
         use_profile(None)
     print(f"{arguments.name}: deleted")
@@ -134,5 +141,5 @@ VERBS: Final = {
     "show": Verb(_add_name, _show, "show the settings of a profile"),
     "use": Verb(_configure_use, _use, "let every command use a profile"),
     "edit": Verb(_add_name, _edit, "open a profile in $EDITOR"),
-    "delete": Verb(_add_name, _delete, "delete a profile"),
+    "delete": Verb(_configure_delete, _delete, "delete a profile"),
 }

@@ -14,9 +14,11 @@ from barnabas.cli.output import duration, is_table, print_facts, print_table, pr
 from barnabas.cli.verbs import (
     Outcome,
     Verb,
+    add_yes,
     admin_of,
     complain,
     configure_verbs,
+    confirm,
     now_ms,
     outcomes_of,
     partition_of,
@@ -192,16 +194,20 @@ def _configure_abort(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="TRANSACTIONAL-ID", help="shuts its producer out, too")
     parser.add_argument("-p", "--partition", metavar="TOPIC-N", help="end it here only, past its coordinator")
     parser.add_argument("--producer", type=int, metavar="ID", help="with --partition: whose transaction")
+    add_yes(parser)
 
 
 def _abort(arguments: Namespace) -> None:
     if bool(arguments.ids) == bool(arguments.partition) or (arguments.producer is None) != (not arguments.partition):
         raise Failure("say transactional ids, or --partition TOPIC-N and --producer ID")
-    if arguments.ids:
+    partition = None if arguments.ids else partition_of(arguments.partition)
+    whose = ", ".join(arguments.ids) or f"producer {arguments.producer} in {partition}"
+    confirm(f"Abort what {whose} has open? Nobody will see what was written in it.", arguments)
+    if partition is None:
         outcomes = attend(_fence(arguments))
         report(arguments, outcomes_of(outcomes, done="aborted, and its producer is fenced"))
         return
-    attend(_abort_in_partition(arguments, partition_of(arguments.partition)))
+    attend(_abort_in_partition(arguments, partition))
     done = f"the transaction of producer {arguments.producer} is aborted"
     report(arguments, [Outcome(arguments.partition, done=done)])
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
 from barnabas.cli.output import is_table, print_table, print_value
-from barnabas.cli.verbs import Outcome, Verb, admin_of, configure_verbs, nothing_more, report, run_verb
+from barnabas.cli.verbs import (
+    Outcome,
+    Verb,
+    add_yes,
+    admin_of,
+    configure_verbs,
+    confirm,
+    nothing_more,
+    report,
+    run_verb,
+)
 from barnabas.security.scram import ITERATIONS_DEFAULT, ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 
 if TYPE_CHECKING:
@@ -41,6 +51,7 @@ def _configure_create(parser: ArgumentParser) -> None:
 def _configure_delete(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="USER")
     parser.add_argument("-m", "--mechanism", choices=tuple(MECHANISMS), help="only this way of signing in")
+    add_yes(parser)
 
 
 def run(arguments: Namespace) -> None:
@@ -95,6 +106,8 @@ async def _users(arguments: Namespace) -> tuple[UserCredential, ...]:
 
 
 def _delete(arguments: Namespace) -> None:
+    confirm(f"Delete the user {arguments.name}?", arguments)
+
     async def work() -> list[str]:
         async with admin_of(arguments) as admin:
             has = [entry.mechanism for entry in await admin.describe_users() if entry.user == arguments.name]

@@ -6,6 +6,9 @@ import io
 import socket
 import subprocess
 import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -76,13 +79,47 @@ def test_a_misspelt_client_setting_suggests_the_right_one(capsys: pytest.Capture
     assert "request.timeout.ms" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", [["delete", "t"], ["trim", "t", "-o", "-1"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "delete", "t"],
+        ["topic", "trim", "t", "-o", "-1"],
+        ["group", "delete", "g"],
+        ["group", "offset-delete", "g", "t"],
+        ["acl", "delete", "--topic", "t"],
+        ["user", "delete", "alice"],
+        ["config", "delete", "topic", "t", "retention.ms"],
+        ["profile", "delete", "prod"],
+        ["txn", "abort", "id"],
+        ["txn", "abort", "--partition", "t-0", "--producer", "7"],
+        ["broker", "forget", "3"],
+        ["leader", "elect", "--unclean", "t-0"],
+        ["reassign", "cancel"],
+    ],
+    ids=" ".join,
+)
 def test_what_destroys_needs_a_yes(
-    verb: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    assert main(["topic", *verb]) == 1
-    assert "--yes" in capsys.readouterr().err
+    monkeypatch.setenv("BARNABAS_HOME", str(tmp_path))
+    main(["profile", "create", "prod"])
+    capsys.readouterr()
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))  # nobody types this
+    assert main(words) == 1
+    assert capsys.readouterr().err == "barnabas: nobody is here to confirm this: say --yes\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert main(words) == 1
+    assert capsys.readouterr().err == "barnabas: nothing was done\n"
+
+
+def test_every_verb_that_deletes_can_be_told_not_to_ask() -> None:
+    for name in COMMANDS:
+        for word, verb in getattr(import_module(f"barnabas.cli.{name}"), "VERBS", {}).items():
+            parser = ArgumentParser()
+            verb.configure(parser)
+            if "delete" in word:
+                assert "--yes" in parser.format_help(), f"{name} {word}"
 
 
 def test_the_help_needs_nothing_but_argparse() -> None:

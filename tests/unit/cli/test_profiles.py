@@ -58,7 +58,7 @@ def test_profiles_are_listed_shown_and_deleted(capsys: pytest.CaptureFixture[str
     assert "(secret)" in shown
     assert "=secret" not in shown
     assert path_of("prod").stat().st_mode & 0o077 == 0, "it may hold a password"
-    assert main(["profile", "delete", "prod"]) == 0
+    assert main(["profile", "delete", "prod", "--yes"]) == 0
     assert profile_in_use() is None
     assert main(["profile", "show", "prod"]) == FAILED
     assert "`barnabas profile list` shows" in capsys.readouterr().err
