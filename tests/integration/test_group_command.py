@@ -79,7 +79,7 @@ def test_lag_is_shown_in_records_and_in_time(shared_broker: Broker, cli: Cli, to
     assert [topic, "1", "10", "10", "0", "0", "s", "-", "-"] in described
     _, out, _ = cli("describe", f"{topic}-g", "-o", "json")
     (group,) = json.loads(out)
-    assert group["state"] == "Empty"
+    assert (group["state"], group["protocol_type"]) == ("Empty", "")
     assert [(each["lag"], each["behind_ms"]) for each in group["partitions"]] == [(3, 2 * HOUR_MS), (0, 0)]
 
 
@@ -107,6 +107,15 @@ def test_members_are_shown_with_what_they_have(shared_broker: Broker, cli: Cli, 
     code, _, err = cli("delete", group, "--yes")
     assert (code, "NON_EMPTY_GROUP" in err) == (1, True)
     consumer.close()
+    code, out, _ = cli("describe", group)
+    assert re.search(r"^state +Empty$", out, re.MULTILINE)
+    assert re.search(r"^members +0$", out, re.MULTILINE)
+
+
+def test_a_group_that_nobody_ever_joined_says_why_it_is_empty(shared_broker: Broker, cli: Cli, topic: str) -> None:
+    commit(shared_broker, f"{topic}-simple", topic, 5, 5)
+    out = cli("describe", f"{topic}-simple")[1]
+    assert re.search(r"^members +0; nobody ever joined: who reads for it only commits offsets", out, re.MULTILINE)
 
 
 def test_a_group_is_moved_after_a_dry_run(shared_broker: Broker, cli: Cli, topic: str) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.client.lag import Lag
 
 WATCH_SECONDS: Final = 2.0
+WITHOUT_MEMBERS: Final = "0; nobody ever joined: who reads for it only commits offsets, as pipelines on Spark do"
 CLEAR: Final = "\x1b[H\x1b[2J"  # a terminal's way back to an empty screen
 
 
@@ -163,7 +164,7 @@ def _print_description(described: Described, arguments: Namespace) -> None:
             "state": group.state,
             "assignor": group.assignor or NOBODY,
             "coordinator": f"broker {group.coordinator}",
-            "members": len(group.members),
+            "members": WITHOUT_MEMBERS if group.is_simple else len(group.members),
             "lag": sum(lag.records for lag in lags.values()),
         }
     )

@@ -62,6 +62,12 @@ class GroupDescription(NamedTuple):
     assignor: str
     coordinator: int
     members: tuple[GroupMember, ...]
+    protocol_type: str = CONSUMER_PROTOCOL  # empty if no member has ever joined
+
+    @property
+    def is_simple(self) -> bool:
+        """Offsets are all that there is of it: whoever commits them chooses partitions without joining."""
+        return not self.protocol_type and not self.members
 
 
 class GroupAdmin(AdminDoor):
@@ -216,7 +222,13 @@ def _classic(group: DescribeGroupsResponse.DescribedGroup, coordinator: int) -> 
         for each in group.members
     )
     return GroupDescription(
-        group.group_id, group.group_state, "classic", group.protocol_data, coordinator, tuple(sorted(members))
+        group.group_id,
+        group.group_state,
+        "classic",
+        group.protocol_data,
+        coordinator,
+        tuple(sorted(members)),
+        group.protocol_type,
     )
 
 
