@@ -210,6 +210,27 @@ def test_a_password_that_is_not_good_any_more_is_said_to_be_wrong(broker: Broker
     assert broker.address_of(LISTENER) in str(refused.value)
 
 
+def test_a_reader_is_told_too(broker: Broker, name: str) -> None:
+    create(broker, name)
+
+    async def work() -> None:
+        member = {"group.id": name, "default.api.timeout.ms": 5_000}
+        async with Consumer(ConsumerSettings.of(told(broker, "SCRAM-SHA-512", **member))) as consumer:
+            await consumer.subscribe([name])
+            await consumer.poll(timeout_ms=500)
+            await asyncio.to_thread(set_password, broker, SHA_512, "another")
+            async with asyncio.timeout(SECONDS_MAX):
+                while True:
+                    await consumer.poll(timeout_ms=500)
+
+    try:
+        with pytest.raises(ApiError) as refused:
+            asyncio.run(work())
+    finally:
+        set_password(broker, SHA_512, "alice-secret")
+    assert refused.value.error is errors.SASL_AUTHENTICATION_FAILED
+
+
 @pytest.mark.parametrize("wrong", ["a token of another audience", "no token", "an issuer that is away"])
 def test_tokens_that_are_not_good_any_more(broker: Broker, issuer: Issuer, name: str, wrong: str) -> None:
     """A bad one is an error, a missing one too; an issuer that is away is asked again, and nothing is lost."""
