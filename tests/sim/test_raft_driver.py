@@ -140,12 +140,13 @@ async def story(seed: int) -> int:
         if leader is not None:
             value = b"%d" % turn
             try:
-                offset = leader.propose([value], epoch=leader.leader.epoch)
-                await asyncio.wait_for(leader.wait_committed(offset), 0.5)
+                epoch = leader.leader.epoch
+                offset = leader.propose([value], epoch=epoch)
+                await asyncio.wait_for(leader.wait_committed(offset, epoch=epoch), 0.5)
                 acknowledged.append((offset, value))
                 if chance.random() < 0.1:
                     records = [value for at, value in sorted(cluster.committed.items()) if at <= offset]
-                    await leader.create_snapshot(offset + 1, leader.leader.epoch, 1, iter(records))
+                    await leader.create_snapshot(offset + 1, epoch, 1, iter(records))
             except (NotLeader, TimeoutError):
                 pass
         trouble = chance.random()

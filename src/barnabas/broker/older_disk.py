@@ -76,7 +76,7 @@ async def catch_up(account: LeaderAccount | None, raft: RaftDriver) -> None:
     if account is not None:
         with suppress(TimeoutError, NotLeader):
             async with asyncio.timeout(CATCH_UP_MS_MAX / 1000):
-                await raft.wait_committed(account.high_watermark - 1)
+                await raft.wait_delivered(account.high_watermark - 1)
 
 
 async def ask_leader(links: Links, servers: Iterable[Server]) -> LeaderAccount | None:

@@ -43,7 +43,7 @@ class MetadataLog(Protocol):
 
     def propose(self, records: Sequence[bytes], *, epoch: int) -> int: ...
 
-    async def wait_committed(self, offset: int) -> None: ...
+    async def wait_committed(self, offset: int, *, epoch: int) -> None: ...
 
     async def create_snapshot(
         self, offset: int, epoch: int, append_time_ms: int, records: Iterable[bytes]
@@ -116,11 +116,12 @@ class QuorumController:
         NOT_CONTROLLER if this node does not lead the log, or ceases to before the records are committed.
         """
         await self.activated()
+        epoch = self._epoch
         decision = decide(self._pending)
         if decision.records:
             self._write(decision.records)
         # Even an answer without records may rest on some that are not committed yet.
-        await self._commit_of(self._pending.offset)
+        await self._commit_of(self._pending.offset, epoch)
         return decision.response
 
     async def activated(self) -> None:
@@ -156,10 +157,10 @@ class QuorumController:
             self._pending = image
             self._proposals.append(_Proposal(last_offset, image, builder.changes, sum(map(len, values))))
 
-    async def _commit_of(self, offset: int) -> None:
+    async def _commit_of(self, offset: int, epoch: int) -> None:
         if offset > self._loader.committed.offset:
             try:
-                await self._log.wait_committed(offset)
+                await self._log.wait_committed(offset, epoch=epoch)
             except NotLeader:
                 raise ApiError(NOT_CONTROLLER) from None
             except DiskFailure as failure:
@@ -215,7 +216,7 @@ class QuorumController:
         try:
             if epoch == self._epoch:
                 self._write(records)
-                await self._commit_of(self._pending.offset)
+                await self._commit_of(self._pending.offset, epoch)
         except ApiError:
             return  # another one leads by now, and on_leader says so or has said so
         if epoch == self._epoch:

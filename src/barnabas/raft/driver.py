@@ -184,11 +184,20 @@ class RaftDriver:
         self._running.step(events.Proposed(epoch, len(records), batch))
         return last_offset
 
-    async def wait_committed(self, offset: int) -> None:
-        """Return when the listener has got the record at an offset; NotLeader if we led and are deposed before."""
+    async def wait_committed(self, offset: int, *, epoch: int) -> None:
+        """Return when the listener has got what we wrote at an offset as the leader of an epoch; NotLeader if we are
+        deposed before, perhaps in the very step that wrote it. Another leader's record at that offset is not ours."""
         if self.failure is not None:
             raise self.failure
-        await self._running.delivery.wait(offset, is_leading=self.is_leader)
+        if not self.is_leader or self._running.machine.epoch != epoch:
+            raise NotLeader(f"replica {self.local.id} does not lead epoch {epoch} any more")
+        await self._running.delivery.wait(offset, is_leading=True)
+
+    async def wait_delivered(self, offset: int) -> None:
+        """Return when the listener has got the record at an offset, whoever wrote it."""
+        if self.failure is not None:
+            raise self.failure
+        await self._running.delivery.wait(offset, is_leading=False)
 
     def resign(self, epoch: int) -> None:
         """Let another voter lead, if we lead this epoch."""

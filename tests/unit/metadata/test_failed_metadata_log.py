@@ -24,7 +24,7 @@ class FailedLog:
         self.end_offset += len(records)
         return self.end_offset - 1
 
-    async def wait_committed(self, offset: int) -> None:
+    async def wait_committed(self, offset: int, *, epoch: int) -> None:
         raise DiskFailure("/data", "Input/output error")
 
 

@@ -81,7 +81,7 @@ class MemoryLog:
         self.committed.append((base_offset, self.epoch, values))
         self.listener.on_commit(base_offset, self.epoch, 0, values)
 
-    async def wait_committed(self, offset: int) -> None:
+    async def wait_committed(self, offset: int, *, epoch: int) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append((offset, future))
         await future

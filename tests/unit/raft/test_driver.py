@@ -32,7 +32,7 @@ def test_one_voter_elects_itself_and_commits(tmp_path: Path) -> None:
         assert driver.high_watermark == 3
         last_offset = driver.propose([b"a", b"b"], epoch=epoch)
         assert last_offset == 4
-        await driver.wait_committed(last_offset)
+        await driver.wait_committed(last_offset, epoch=epoch)
         assert listener.records == [b"a", b"b"]
         assert listener.batches == [(3, 1, 2)]
         await driver.stop()
@@ -47,7 +47,7 @@ def test_a_restart_brings_everything_back_in_a_new_epoch(tmp_path: Path) -> None
         epoch = await lead(driver, listener)
         for number in range(5):
             offset = driver.propose([b"%d" % number], epoch=epoch)
-        await driver.wait_committed(offset)
+        await driver.wait_committed(offset, epoch=epoch)
         await driver.stop()
         driver, again = alone(tmp_path, world)
         assert await lead(driver, again) == 2
@@ -63,7 +63,7 @@ def test_a_leader_hears_of_its_leadership_after_all_that_was_committed_before(tm
         world = real_world()
         driver, listener = alone(tmp_path, world)
         epoch = await lead(driver, listener)
-        await driver.wait_committed(driver.propose([b"x"] * 1000, epoch=epoch))
+        await driver.wait_committed(driver.propose([b"x"] * 1000, epoch=epoch), epoch=epoch)
         await driver.stop()
 
         class Strict(Log):
@@ -86,11 +86,11 @@ def test_a_snapshot_replaces_what_came_before(tmp_path: Path) -> None:
         driver, listener = alone(tmp_path, world)
         epoch = await lead(driver, listener)
         first = driver.propose([b"a", b"b", b"c"], epoch=epoch)
-        await driver.wait_committed(first)
+        await driver.wait_committed(first, epoch=epoch)
         taken = await driver.create_snapshot(first + 1, epoch, 12345, iter([b"abc"]))
         assert taken == OffsetAndEpoch(6, 1)
         assert await driver.create_snapshot(first + 1, epoch, 12345, iter([])) is None
-        await driver.wait_committed(driver.propose([b"d"], epoch=epoch))
+        await driver.wait_committed(driver.propose([b"d"], epoch=epoch), epoch=epoch)
         assert world.disk.exists(f"{tmp_path}/{METADATA_TOPIC}-0/00000000000000000006-0000000001.checkpoint")
         await driver.stop()
         driver, again = alone(tmp_path, world)
@@ -109,12 +109,12 @@ def test_old_snapshots_go_when_the_log_is_too_large(tmp_path: Path) -> None:
         epoch = await lead(driver, listener)
         for _ in range(3):
             offset = driver.propose([b"x" * 500], epoch=epoch)
-            await driver.wait_committed(offset)
+            await driver.wait_committed(offset, epoch=epoch)
             await driver.create_snapshot(offset + 1, epoch, 1, iter([b"state"]))
             await driver._running._clean()
         names = [name for name in world.disk.list(f"{tmp_path}/{METADATA_TOPIC}-0") if name.endswith("checkpoint")]
         assert [name for name in names if name[0] == "0"] == ["00000000000000000006-0000000001.checkpoint"]
-        await driver.wait_committed(driver.propose([b"last"], epoch=epoch))
+        await driver.wait_committed(driver.propose([b"last"], epoch=epoch), epoch=epoch)
         await driver.stop()
         driver, again = alone(tmp_path, world, settings=settings)
         await lead(driver, again)
@@ -140,7 +140,7 @@ def test_proposals_share_a_sync(tmp_path: Path) -> None:
 
         log.sync = counted  # type: ignore[method-assign]
         offsets = [driver.propose([b"%d" % number], epoch=epoch) for number in range(50)]
-        await driver.wait_committed(offsets[-1])
+        await driver.wait_committed(offsets[-1], epoch=epoch)
         assert len(listener.records) == 50
         assert syncs <= 2
         await driver.stop()
@@ -199,7 +199,7 @@ def test_an_observer_can_fetch_the_log(tmp_path: Path) -> None:
     async def scene() -> None:
         driver, listener = alone(tmp_path, real_world())
         epoch = await lead(driver, listener)
-        await driver.wait_committed(driver.propose([b"a"], epoch=epoch))
+        await driver.wait_committed(driver.propose([b"a"], epoch=epoch), epoch=epoch)
         partition = FetchRequest.FetchPartition(current_leader_epoch=epoch, fetch_offset=0, last_fetched_epoch=0)
         topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
         request = FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=7), topics=[topic])
@@ -226,7 +226,7 @@ def test_a_failed_sync_stops_the_driver_for_good(tmp_path: Path) -> None:
         disk.fail_next_sync(str(tmp_path))
         offset = driver.propose([b"a"], epoch=epoch)
         with pytest.raises((NotLeader, DiskFailure)):
-            await driver.wait_committed(offset)
+            await driver.wait_committed(offset, epoch=epoch)
         assert isinstance(driver.failure, DiskFailure)
         assert failures == [driver.failure]
         assert listener.records == []
@@ -247,7 +247,7 @@ def test_a_listener_that_breaks_stops_the_driver(tmp_path: Path) -> None:
 
         listener.on_commit = broken  # type: ignore[assignment]
         with pytest.raises(NotLeader):
-            await driver.wait_committed(driver.propose([b"a"], epoch=epoch))
+            await driver.wait_committed(driver.propose([b"a"], epoch=epoch), epoch=epoch)
         assert isinstance(driver.failure, ZeroDivisionError)
         await driver.stop()
 
