@@ -8,7 +8,7 @@ on all that was ever committed. The driver owns this; nothing here writes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, Protocol
 
@@ -44,8 +44,10 @@ class Delivery:
         self._listener = listener
         self.next_offset = 0
         self.high_watermark = -1
+        self.on_turn_due: Callable[[], None] = lambda: None  # there is more: have ``go_on`` called soon
         self._is_running = False
         self._is_closed = False
+        self._is_turn_due = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] = []
         self._wait_count = 0
         self._leader: tuple[LeaderAndEpoch, int | None] | None = None  # not announced yet
@@ -94,8 +96,14 @@ class Delivery:
             self._is_running = False
         self._wake()
         self._announce()
-        if self.next_offset < self.high_watermark:
-            asyncio.get_running_loop().call_soon(self._run)
+        if self.next_offset < self.high_watermark and not self._is_turn_due:
+            self._is_turn_due = True
+            self.on_turn_due()
+
+    def go_on(self) -> None:
+        """The next turn, after others have had theirs."""
+        self._is_turn_due = False
+        self._run()
 
     def _deliver(self) -> None:
         chunk = self._log.read(self.next_offset, end_offset=self.high_watermark, size_bytes_max=TURN_BYTES)

@@ -87,6 +87,7 @@ class Engine:
         self.log = metadata_log
         self.machine = machine
         self.delivery = delivery
+        delivery.on_turn_due = lambda: self._spawn(self._deliver(), "raft-delivery")
         self.failure: Exception | None = None
         self.is_running = True
         self._effects: deque[Effect] = deque()
@@ -232,6 +233,9 @@ class Engine:
     def _committed(self, effect: events.Committed) -> None:
         self.log.committed(effect.high_watermark)
         self.delivery.advance(effect.high_watermark)
+
+    async def _deliver(self) -> None:
+        self.delivery.go_on()
 
     def _leader_changed(self, effect: events.LeaderChanged) -> None:
         log.info("leader", leader_id=effect.leader_id, epoch=effect.epoch)

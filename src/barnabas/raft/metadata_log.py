@@ -75,6 +75,8 @@ class MetadataLog:
         # A snapshot that was dropped may be back after a crash; the records after it are not.
         metadata_log = cls(world, log, [known for known in snapshots if known.offset >= log.log_start_offset])
         await metadata_log._finish_install()
+        # What is in a snapshot is committed, whoever leads.
+        log.advance_high_watermark(metadata_log.snapshots[-1].offset if metadata_log.snapshots else 0)
         await log.flush()
         return metadata_log
 

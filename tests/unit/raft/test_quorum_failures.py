@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from quorum_stage import VIRTUAL_SECONDS_MAX, Cluster
+from driver_stage import Log
+from quorum_stage import QUICK, VIRTUAL_SECONDS_MAX, Cluster
 
+from barnabas.raft.delivery import TURN_BYTES
 from barnabas.raft.driver import NotLeader, RaftDriver
+from barnabas.raft.engine import CLEANING_PERIOD_MS
 from barnabas.raft.roles import Leader
 from barnabas.testing.loop import simulate
 
@@ -40,3 +44,48 @@ def test_what_is_written_in_the_moment_of_resignation_does_not_count_as_committe
         await cluster.stop()
 
     simulate(scene, time_s_max=VIRTUAL_SECONDS_MAX)
+
+
+class Picky(Log):
+    """Fails at a record."""
+
+    def on_commit(self, base_offset: int, epoch: int, append_time_ms: int, records: list[bytes]) -> None:
+        assert records != [b"bad"]
+        super().on_commit(base_offset, epoch, append_time_ms, records)
+
+
+def test_a_listener_that_fails_in_a_later_turn_ends_the_replica() -> None:
+    async def scene() -> None:
+        cluster, leader = await started()
+        number = leader.leader.leader_id % 3 + 1
+        await cluster.wires.drivers.pop(number).stop()
+        for value in (b"a" * TURN_BYTES, b"b" * TURN_BYTES, b"bad"):
+            offset = leader.propose([value], epoch=leader.leader.epoch)
+        await leader.wait_committed(offset, epoch=leader.leader.epoch)
+        cluster.log_type = Picky
+        follower = await cluster.start(number)
+        async with asyncio.timeout(10):
+            while follower.failure is None:
+                await cluster.timers.sleep(5)
+        await cluster.stop()
+
+    simulate(scene, time_s_max=VIRTUAL_SECONDS_MAX)
+
+
+def test_a_replica_without_a_leader_may_clean_up() -> None:
+    async def scene() -> None:
+        cluster, leader = await started()
+        number, epoch = leader.leader.leader_id, leader.leader.epoch
+        for _ in range(2):
+            offset = leader.propose([b"x" * 500], epoch=epoch)
+            await leader.wait_committed(offset, epoch=leader.leader.epoch)
+            await leader.create_snapshot(offset + 1, epoch, 1, iter([b"state"]))
+        await cluster.stop()
+        cluster.wires.drivers.clear()
+        lonely = await cluster.start(number, settings=replace(QUICK, max_retention_bytes=1000))
+        await cluster.timers.sleep(2 * CLEANING_PERIOD_MS)
+        assert lonely.failure is None
+        assert lonely._running.log.start_offset == offset
+        await cluster.stop()
+
+    simulate(scene, time_s_max=10 * VIRTUAL_SECONDS_MAX)
