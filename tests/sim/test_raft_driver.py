@@ -111,7 +111,7 @@ class Peer:
     def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         pass
 
-    async def send(self, node_id: int, request: Message) -> Message:
+    async def send(self, node_id: int, request: Message, *, timeout_ms: int) -> Message:
         cluster, version = self.cluster, max(request.versions)
         await asyncio.sleep(cluster.chance.choice((0.001, 0.002, 0.01)))
         driver = cluster.drivers.get(node_id)

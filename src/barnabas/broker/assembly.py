@@ -107,7 +107,6 @@ class Assembly:
             peers=SocketPeers(
                 self.controller_links,
                 listener_names=cluster.controller_listener_names,
-                timeout_ms=2 * cluster.raft.request_timeout_ms,
             ),
             bootstrap_servers=[
                 Endpoint(cluster.controller_listener_names[0], server.host, server.port)

@@ -22,12 +22,10 @@ VOTE_LANE: Final = "raft"
 class SocketPeers:
     """A ``RaftPeers`` on real connections."""
 
-    def __init__(self, links: Links, *, listener_names: tuple[str, ...], timeout_ms: int) -> None:
-        """``listener_names``: this node's controller listeners, the one it prefers first. A peer that lets a request
-        wait for longer than ``timeout_ms`` loses its connection."""
+    def __init__(self, links: Links, *, listener_names: tuple[str, ...]) -> None:
+        """``listener_names``: this node's controller listeners, the one it prefers first."""
         self._links = links
         self._listener_names = listener_names
-        self._timeout_ms = timeout_ms
 
     def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         endpoint = self._best(endpoints)
@@ -42,6 +40,6 @@ class SocketPeers:
                 return by_name[name]
         return endpoints[0] if endpoints else None
 
-    async def send(self, node_id: int, request: Message) -> Message:
+    async def send(self, node_id: int, request: Message, *, timeout_ms: int) -> Message:
         lane = LOG_LANE if isinstance(request, FetchRequest | FetchSnapshotRequest) else VOTE_LANE
-        return await self._links.send(node_id, request, lane=lane, timeout_ms=self._timeout_ms)
+        return await self._links.send(node_id, request, lane=lane, timeout_ms=timeout_ms)

@@ -37,7 +37,6 @@ from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
 CLEANING_PERIOD_MS: Final = 60_000
-PATIENCE_FACTOR: Final = 2  # in request time-outs
 WRITES: Final = "raft-write"  # tasks of this name are waited for, not cancelled
 
 log = logger("raft")
@@ -199,9 +198,12 @@ class Engine:
     async def _send_and_wait(self, effect: events.Send) -> None:
         response, is_refused = None, False
         try:
-            # The machine gives up by itself after the time-out; this ends the task of a peer that is silent for ever.
-            async with asyncio.timeout(PATIENCE_FACTOR * self._settings.request_timeout_ms / 1000):
-                answer = await self._peers.send(effect.peer_id, request_to_wire(effect.request, self._cluster_id))
+            # The machine gives up by itself at the same time; this ends the task and the connection.
+            answer = await self._peers.send(
+                effect.peer_id,
+                request_to_wire(effect.request, self._cluster_id),
+                timeout_ms=self._settings.request_timeout_ms,
+            )
             response = response_of_wire(answer, self._listener_name)
         except (BarnabasError, OSError, TimeoutError) as error:
             log.debug("peer_failed", peer=effect.peer_id, request=type(effect.request).__name__, error=error)

@@ -19,8 +19,11 @@ class RaftPeers(Protocol):
     def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         """Where a node is from now on."""
 
-    async def send(self, node_id: int, request: Message) -> Message:
-        """The answer, in the newest version that both speak. PeerGone, OSError or TimeoutError if there is none."""
+    async def send(self, node_id: int, request: Message, *, timeout_ms: int) -> Message:
+        """The answer, in the newest version that both speak. PeerGone, OSError or TimeoutError if there is none.
+
+        After the time-out the connection is given up: it may be dead without an end, and a new one may do.
+        """
 
 
 class NoPeers:
@@ -29,5 +32,5 @@ class NoPeers:
     def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         pass
 
-    async def send(self, node_id: int, request: Message) -> Message:
+    async def send(self, node_id: int, request: Message, *, timeout_ms: int) -> Message:
         raise PeerGone(f"there is no way to node {node_id}")

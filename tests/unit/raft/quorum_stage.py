@@ -47,7 +47,7 @@ class Peer:
     def learn(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         self.ports[node_id] = endpoints[0].port
 
-    async def send(self, node_id: int, request: Message) -> Message:
+    async def send(self, node_id: int, request: Message, *, timeout_ms: int) -> Message:
         target = self.ports[node_id] - 9090
         if target in self.wires.silent or self.source in self.wires.silent or target not in self.wires.drivers:
             raise PeerGone("silent")
