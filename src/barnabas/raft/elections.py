@@ -74,8 +74,10 @@ class Elections(Core):
         if epoch > self.epoch:
             if is_known:
                 self._become_follower(epoch, leader_id, endpoints)
-            else:
-                # A leader that nobody can say how to reach cannot be followed yet, only remembered.
+            elif leader_id != NO_BROKER or self.may_lead:
+                # A leader that nobody can say how to reach cannot be followed yet, only remembered. An epoch without
+                # one is for voters alone: its candidate may never win, and an observer that went ahead of the leader
+                # would be refused by it from then on.
                 self._become_unattached(epoch, leader_id)
         elif epoch == self.epoch and is_known and leader_id != self.local.id:
             knows_more = isinstance(self.role, Follower) and len(endpoints) > len(self.leader_endpoints)
@@ -87,7 +89,7 @@ class Elections(Core):
         """What every answer is asked first. True or False: it is dealt with, well or badly. None: go on with it."""
         error = response.error
         if response.epoch < self.epoch or error is errors.UNKNOWN_LEADER_EPOCH:
-            return True
+            return False  # whoever is behind needs time, and may stay behind for long
         if response.epoch > self.epoch or error in (errors.FENCED_LEADER_EPOCH, errors.NOT_LEADER_OR_FOLLOWER):
             self._observe(response.leader_id, response.epoch, response.endpoints)
             return False  # asked again after a rest, of whoever is right by then

@@ -75,6 +75,8 @@ class Following(Elections):
         if self.installing is not None or not self.log.is_synced or self._is_waiting():
             return
         peers = [voter_id for voter_id in self.log.voters.ids if voter_id != self.local.id]
+        if isinstance(self.role, Follower) and self.leader_id not in peers:
+            peers.append(self.leader_id)  # a voter that our log does not know yet, and perhaps nobody else has news
         peers += self._bootstrap_ids
         ready = [peer_id for peer_id in peers if self._connection(peer_id).is_ready(self.now_ms)]
         if ready:

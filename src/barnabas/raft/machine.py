@@ -137,7 +137,7 @@ class RaftMachine(Reconfiguration, Following):
             # Never again leader in this epoch: records that were not durable may be gone, and an offset of an epoch
             # must not be given to two records.
             others = {voter_id for voter_id in self.log.voters.ids if voter_id != key.id}
-            self.role = Resigned(deadline_ms, others, ())
+            self.role = Resigned(self._election_deadline_ms(), others, ())
         elif state.leader_id != NO_BROKER:
             endpoints = self.log.voters.endpoints_of(state.leader_id)
             if endpoints:
