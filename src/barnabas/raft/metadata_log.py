@@ -12,7 +12,7 @@ from typing import Final
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
+from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_LEADER_EPOCH, TopicPartition
 from barnabas.raft.control_records import control_batch, control_messages, facts_of
 from barnabas.raft.events import Append, LeaderChange, VotersChange
 from barnabas.raft.log_view import BOOTSTRAP_SNAPSHOT, BatchFacts, LogView, OffsetAndEpoch
@@ -85,8 +85,12 @@ class MetadataLog:
         latest = self.latest_snapshot
         if latest is None:
             return
-        is_newer = latest.epoch > max(self._log.latest_epoch, 0)
-        if is_newer or (latest.epoch == self._log.latest_epoch and latest.offset > self._log.end_offset):
+        # A snapshot of our own is of this log: the record before its end is there, in its epoch. One that came from a
+        # leader may have replaced records that were never committed, even of a later epoch than its own.
+        log, epoch = self._log, NO_LEADER_EPOCH
+        if latest.offset > log.log_start_offset:
+            epoch = log.epochs.epoch_at(latest.offset - 1)
+        if log.end_offset < latest.offset or epoch not in (NO_LEADER_EPOCH, latest.epoch):
             await self._restart_at(latest)
 
     @property
