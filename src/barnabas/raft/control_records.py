@@ -129,6 +129,9 @@ def voters_record(voter_set: VoterSet) -> VotersRecord:
 
 
 def voter_set_of(record: VotersRecord) -> VoterSet:
+    ids = {voter.voter_id for voter in record.voters}
+    if not ids or len(ids) < len(record.voters):
+        raise CorruptBatch(f"the {len(record.voters)} voters have {len(ids)} ids")
     return VoterSet.of(
         *(
             Voter(

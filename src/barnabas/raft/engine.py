@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from barnabas.model import errors
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import ApiError, BarnabasError, Malformed
 from barnabas.observe.log import logger
 from barnabas.raft import events, messages
 from barnabas.raft.delivery import Delivery, LeaderAndEpoch
@@ -27,7 +27,6 @@ from barnabas.raft.metadata_log import MetadataLog
 from barnabas.raft.peers import RaftPeers
 from barnabas.raft.roles import NEVER_MS
 from barnabas.raft.settings import RaftSettings
-from barnabas.raft.snapshot import CorruptSnapshot
 from barnabas.raft.state_file import write_state
 from barnabas.raft.wire_requests import request_to_wire
 from barnabas.raft.wire_responses import response_of_wire
@@ -264,7 +263,7 @@ class Engine:
     async def _install(self, snapshot: OffsetAndEpoch) -> None:
         try:
             reader = await self.log.install(snapshot)
-        except CorruptSnapshot as error:
+        except Malformed as error:
             log.error("corrupt_snapshot", snapshot=snapshot, error=error)
             self.step(events.InstallFailed(snapshot))
             return

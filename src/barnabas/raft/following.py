@@ -124,6 +124,7 @@ class Following(Elections):
             error = errors.INVALID_REQUEST
         role = self.role
         if error is None and isinstance(role, Follower) and self.leader_id == request.leader_id:
+            role.has_fetched = False  # there is nobody to hear any more, so whoever runs has our pre-vote
             role.fetch_deadline_ms = self.now_ms + self._succession_delay_ms(request.successors)
         self._emit(Reply(request_id, self._signed(EndQuorumEpochResponse(), error)))
 
@@ -227,6 +228,9 @@ class Following(Elections):
     def _on_install_failed(self, event: InstallFailed) -> None:
         assert self.installing == event.snapshot
         self.installing = None
+        # The leader's file may be broken for good: all of it again and again would help nobody.
+        for peer_id in (self.leader_id, *self._bootstrap_ids):
+            self._connection(peer_id).backoff_end_ms = self.now_ms + self.settings.fetch_timeout_ms
 
     def _on_snapshot_installed(self, event: SnapshotInstalled) -> None:
         assert self.installing == event.snapshot

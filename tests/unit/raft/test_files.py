@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import Uuid
+from barnabas.raft.control_records import voter_set_of
 from barnabas.raft.events import QuorumState
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.snapshot import (
@@ -21,6 +23,7 @@ from barnabas.raft.snapshot import (
 )
 from barnabas.raft.state_file import CorruptState, decode_state, encode_state
 from barnabas.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from barnabas.wire.messages.raft_control import VotersRecord
 from barnabas.world.real import real_world
 
 KEY = ReplicaKey(1, Uuid.parse("J8aAPcfLQt2bqs1JT_rMgQ"))
@@ -97,3 +100,11 @@ def test_what_a_crash_left_of_a_snapshot_goes(tmp_path: Path) -> None:
     assert list_snapshots(disk, str(tmp_path)) == []
     remove_leftovers(disk, str(tmp_path))
     assert disk.list(str(tmp_path)) == []
+
+
+def test_voters_of_which_two_are_one_are_no_voters() -> None:
+    record = VotersRecord(voters=[VotersRecord.Voter(voter_id=1), VotersRecord.Voter(voter_id=1)])
+    with pytest.raises(CorruptBatch):
+        voter_set_of(record)
+    with pytest.raises(CorruptBatch):
+        voter_set_of(VotersRecord())

@@ -142,3 +142,20 @@ def test_a_download_is_installed_and_the_log_goes_on_after_it() -> None:
     bench.step(events.SnapshotInstalled(snapshot, VOTERS, 1))
     assert bench.of(events.Committed) == [events.Committed(40)]
     assert bench.machine.log.end == snapshot
+
+
+def test_a_snapshot_that_cannot_be_installed_is_not_fetched_again_at_once() -> None:
+    bench = Bench()
+    bench.follow()
+    snapshot = OffsetAndEpoch(50, 4)
+    bench.answer(bench.sends()[2], messages.FetchResponse(leader_id=2, epoch=5, snapshot=snapshot))
+    piece = messages.FetchSnapshotResponse(
+        leader_id=2, epoch=5, snapshot=snapshot, size_bytes=1, data=b"x", data_bytes=1
+    )
+    bench.answer(bench.sends()[2], piece)
+    assert bench.of(events.InstallSnapshot)
+    failed_ms = bench.now_ms
+    bench.step(events.InstallFailed(snapshot))
+    while 2 not in bench.sends():
+        bench.timeout()
+    assert bench.now_ms - failed_ms >= bench.machine.settings.fetch_timeout_ms

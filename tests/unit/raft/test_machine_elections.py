@@ -168,3 +168,13 @@ def test_only_a_leader_has_something_to_hand_over_before_it_stops() -> None:
     assert not bench.machine.may_stop
     bench.step(events.Answered(3, sends[3].number, None, is_refused=True))  # it has stopped before us
     assert bench.machine.may_stop
+
+
+def test_who_was_told_that_its_leader_ends_wants_an_election() -> None:
+    bench = Bench()
+    bench.follow()
+    bench.answer(bench.sends()[2], messages.FetchResponse(leader_id=2, epoch=5, high_watermark=0))
+    assert not bench.ask(vote(3, 5, is_pre_vote=True)).is_granted
+    bench.ask(messages.EndQuorumEpoch(2, 5, voter(2).endpoints, (voter(3).key, voter(1).key)))
+    assert isinstance(bench.machine.role, Follower)  # it waits for the better placed one
+    assert bench.ask(vote(3, 5, is_pre_vote=True)).is_granted
