@@ -217,19 +217,22 @@ class Engine:
         future, size_bytes_max = self._asked.get(effect.request_id, (None, 0))
         if future is None or future.done():
             return  # whoever asked has gone
-        response = effect.response
-        if isinstance(response, messages.FetchResponse) and response.read_offset >= 0:
-            end_offset = self.log.end_offset
-            records = self.log.read(response.read_offset, end_offset=end_offset, size_bytes_max=size_bytes_max)
-            response = replace(response, records=records)
-        elif isinstance(response, messages.FetchSnapshotResponse) and response.error is errors.NONE:
-            assert response.snapshot is not None
-            try:
+        future.set_result(self._filled(effect.response, size_bytes_max))
+
+    def _filled(self, response: messages.Response, size_bytes_max: int) -> messages.Response:
+        """With the records or the piece of a snapshot that it is to bring, if they are still there."""
+        try:
+            if isinstance(response, messages.FetchResponse) and response.read_offset >= 0:
+                end_offset = self.log.end_offset
+                records = self.log.read(response.read_offset, end_offset=end_offset, size_bytes_max=size_bytes_max)
+                return replace(response, records=records)
+            if isinstance(response, messages.FetchSnapshotResponse) and response.error is errors.NONE:
+                assert response.snapshot is not None
                 data, whole = self.log.read_snapshot(response.snapshot, response.position, size_bytes_max)
-                response = replace(response, data=data, size_bytes=whole)
-            except ApiError as error:
-                response = replace(response, error=error.error)
-        future.set_result(response)
+                return replace(response, data=data, size_bytes=whole)
+        except ApiError as error:
+            return replace(response, error=error.error)
+        return response
 
     def _committed(self, effect: events.Committed) -> None:
         self.log.committed(effect.high_watermark)
@@ -299,8 +302,9 @@ class Engine:
     async def _clean(self) -> None:
         """Give up the oldest snapshot and what follows it up to the next, when all is too large or too old."""
         beginning = self.log.expendable(self._settings, now_ms=self._world.clock.wall_ms())
-        if beginning is not None and beginning.offset <= self.delivery.next_offset and not self.machine.installing:
-            await self.log.start_after(beginning)
+        if beginning is None or beginning.offset > self.delivery.next_offset or self.machine.installing:
+            return
+        if await self.log.start_after(beginning):
             self.step(events.LogStartMoved(beginning))
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

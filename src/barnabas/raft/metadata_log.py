@@ -245,12 +245,18 @@ class MetadataLog:
         await self._log.flush()
         self._drop_snapshots_before(snapshot)
 
-    async def start_after(self, snapshot: OffsetAndEpoch) -> None:
-        """Give up what is older than one of our snapshots. Older snapshots go first: they say where the log starts."""
+    async def start_after(self, snapshot: OffsetAndEpoch) -> bool:
+        """Give up what is older than one of our snapshots. Older snapshots go first: they say where the log starts.
+
+        False if that one has gone too meanwhile, because a newer one from the leader was installed.
+        """
         self._drop_snapshots_before(snapshot)
         await self._disk.sync_directory(self.directory)
+        if snapshot not in self.snapshots:
+            return False
         self._log.delete_records(snapshot.offset)
         self._log.retain(self._world.clock.wall_ms())
+        return True
 
     def _drop_snapshots_before(self, snapshot: OffsetAndEpoch) -> None:
         for older in [known for known in self.snapshots if known < snapshot]:

@@ -10,7 +10,7 @@ from barnabas.model.ids import METADATA_TOPIC
 from barnabas.raft.log_view import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from barnabas.raft.metadata_log import MetadataLog
 from barnabas.raft.settings import RaftSettings
-from barnabas.raft.snapshot import PartialSnapshot, write_snapshot
+from barnabas.raft.snapshot import PartialSnapshot, snapshot_path, write_snapshot
 from barnabas.raft.voters import VoterSet
 from barnabas.wire.records import encode_batch
 from barnabas.world.memory import MemoryDisk
@@ -84,6 +84,39 @@ def test_a_snapshot_of_its_own_leaves_the_log_as_it_is() -> None:
         log = await opened(world)
         assert log.snapshots == [BOOTSTRAP_SNAPSHOT, OffsetAndEpoch(8, 5), OffsetAndEpoch(16, 6)]
         assert (log.view().start_offset, log.view().end) == (0, OffsetAndEpoch(16, 6))
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_beginning_that_was_given_up_meanwhile_is_not_made_one() -> None:
+    """A snapshot is installed while older ones are being dropped."""
+
+    async def main() -> None:
+        world = memory_world()
+        log = await opened(world)
+        log.append_fetched(batch(0, 8, 5), end_offset=8)
+        log.committed(8)
+        await log.create_snapshot(log.view(), OffsetAndEpoch(4, 5), 1, [b"state"])
+        await log.create_snapshot(log.view(), OffsetAndEpoch(8, 5), 1, [b"state"])
+        await download(world, OffsetAndEpoch(20, 6))
+        content = world.disk.read_all(snapshot_path(DIRECTORY, OffsetAndEpoch(20, 6)), size_bytes_max=1 << 20)
+        log.begin_download(OffsetAndEpoch(20, 6))
+        log.append_download(content)
+        synced = asyncio.Event()
+        sync_directory = world.disk.sync_directory
+
+        async def slow(path: str) -> None:
+            world.disk.sync_directory = sync_directory  # type: ignore[method-assign]
+            await synced.wait()
+
+        world.disk.sync_directory = slow  # type: ignore[method-assign]
+        cleaning = asyncio.create_task(log.start_after(OffsetAndEpoch(8, 5)))
+        await asyncio.sleep(0)
+        (await log.install(OffsetAndEpoch(20, 6))).close()
+        synced.set()
+        assert await cleaning is False
+        assert (log.start_offset, log.end_offset, log.partition_log.log_start_offset) == (20, 20, 20)
         await log.close()
 
     asyncio.run(main())

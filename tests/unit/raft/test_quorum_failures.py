@@ -9,9 +9,12 @@ import pytest
 from driver_stage import Log
 from quorum_stage import QUICK, VIRTUAL_SECONDS_MAX, Cluster
 
+from barnabas.model import errors
+from barnabas.raft import events, messages
 from barnabas.raft.delivery import TURN_BYTES
 from barnabas.raft.driver import NotLeader, RaftDriver
 from barnabas.raft.engine import CLEANING_PERIOD_MS
+from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.roles import Leader
 from barnabas.testing.loop import simulate
 
@@ -89,3 +92,27 @@ def test_a_replica_without_a_leader_may_clean_up() -> None:
         await cluster.stop()
 
     simulate(scene, time_s_max=10 * VIRTUAL_SECONDS_MAX)
+
+
+def test_a_fetch_whose_records_went_before_it_was_answered_is_refused() -> None:
+    """Its answer waited for the quorum's state to be written, and the log was cleaned meanwhile."""
+
+    async def scene() -> None:
+        cluster, leader = await started()
+        epoch = leader.leader.epoch
+        for _ in range(2):
+            offset = leader.propose([b"x" * 500], epoch=epoch)
+            await leader.wait_committed(offset, epoch=epoch)
+            await leader.create_snapshot(offset + 1, epoch, 1, iter([b"state"]))
+        engine = leader._running
+        assert await engine.log.start_after(OffsetAndEpoch(offset + 1, epoch))
+        future: asyncio.Future[messages.Response] = asyncio.get_running_loop().create_future()
+        engine._asked[0] = (future, 1)
+        engine._reply(events.Reply(0, messages.FetchResponse(read_offset=0)))
+        answer = await future
+        assert isinstance(answer, messages.FetchResponse)
+        assert answer.error is errors.OFFSET_OUT_OF_RANGE
+        engine.step(events.LogStartMoved(OffsetAndEpoch(offset + 1, epoch)))
+        await cluster.stop()
+
+    simulate(scene, time_s_max=VIRTUAL_SECONDS_MAX)
