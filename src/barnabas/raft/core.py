@@ -12,7 +12,7 @@ from typing import Final
 
 from barnabas.model.ids import NO_BROKER
 from barnabas.raft.events import Committed, Effect, LeaderChanged, Learn, QuorumState, Send, Sync, Truncate
-from barnabas.raft.log_view import LogView, OffsetAndEpoch
+from barnabas.raft.log_view import BOOTSTRAP_SNAPSHOT, LogView, OffsetAndEpoch
 from barnabas.raft.messages import Request
 from barnabas.raft.quorum import Election
 from barnabas.raft.roles import (
@@ -66,7 +66,8 @@ class Core:
         self.state = state
         self.role: Role = Unattached(NEVER_MS)
         self.leader_endpoints: tuple[Endpoint, ...] = ()
-        self.high_watermark = -1  # what this replica knows to be committed; only ever grows
+        # What this replica knows to be committed; only ever grows. What is in a snapshot is.
+        self.high_watermark = -1 if log.latest_snapshot in (None, BOOTSTRAP_SNAPSHOT) else log.latest_snapshot.offset
         self.installing: OffsetAndEpoch | None = None
         self.is_shutting_down = False
         self.now_ms = 0

@@ -28,13 +28,21 @@ VOTERS = VoterSet.of(voter(1), voter(2), voter(3))
 class Bench:
     """Replica 1 among the voters given, and what it last ordered."""
 
-    def __init__(self, voters: VoterSet = VOTERS, state: QuorumState | None = None, epochs: Any = ()) -> None:
-        log = LogView(latest_snapshot=BOOTSTRAP_SNAPSHOT)
-        log.voter_sets.add(-1, voters)
-        log.kraft_versions.add(-1, 1)
-        for epoch, base_offset, last_offset in epochs:
-            log.append(BatchFacts(base_offset, last_offset, epoch))
-        log.synced_offset = log.end_offset
+    def __init__(
+        self,
+        voters: VoterSet = VOTERS,
+        state: QuorumState | None = None,
+        epochs: Any = (),
+        log: LogView | None = None,
+    ) -> None:
+        """``log`` replaces one of the voters and epochs given."""
+        if log is None:
+            log = LogView(latest_snapshot=BOOTSTRAP_SNAPSHOT)
+            log.voter_sets.add(-1, voters)
+            log.kraft_versions.add(-1, 1)
+            for epoch, base_offset, last_offset in epochs:
+                log.append(BatchFacts(base_offset, last_offset, epoch))
+            log.synced_offset = log.end_offset
         self.machine = RaftMachine(
             local=voter(1), settings=SETTINGS, log=log, state=state or QuorumState(), seed=1, bootstrap_ids=()
         )

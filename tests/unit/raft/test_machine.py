@@ -9,7 +9,7 @@ from machine_bench import VOTERS, Bench, voter
 from barnabas.model.ids import NO_BROKER
 from barnabas.raft import events, messages
 from barnabas.raft.events import QuorumState
-from barnabas.raft.log_view import BatchFacts, OffsetAndEpoch
+from barnabas.raft.log_view import BatchFacts, LogView, OffsetAndEpoch
 from barnabas.raft.roles import NEVER_MS, Candidate, Follower, Leader
 from barnabas.raft.voters import VoterSet
 
@@ -159,3 +159,19 @@ def test_a_snapshot_that_cannot_be_installed_is_not_fetched_again_at_once() -> N
     while 2 not in bench.sends():
         bench.timeout()
     assert bench.now_ms - failed_ms >= bench.machine.settings.fetch_timeout_ms
+
+
+def test_nothing_below_a_snapshot_is_ever_cut() -> None:
+    log = LogView()
+    log.append(BatchFacts(0, 9, 3))
+    log.voter_sets.add(0, VOTERS)
+    log.kraft_versions.add(0, 1)
+    log.append(BatchFacts(10, 15, 4))
+    log.synced_offset = log.end_offset
+    log.latest_snapshot = OffsetAndEpoch(10, 3)
+    bench = Bench(log=log)
+    bench.follow()
+    bench.answer(bench.sends()[2], messages.FetchResponse(leader_id=2, epoch=5, diverging=OffsetAndEpoch(8, 3)))
+    assert bench.of(events.Alarm)
+    assert not bench.of(events.Truncate)
+    assert bench.machine.log.end_offset == 16
