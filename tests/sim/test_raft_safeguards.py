@@ -18,7 +18,7 @@ from barnabas.raft.machine import RaftMachine
 from barnabas.raft.roles import Candidate, Leader, Prospective, Unattached
 from barnabas.raft.voters import ReplicaKey
 
-ABLATION_SEEDS_MAX = 300
+ABLATION_SEEDS_MAX = 1000
 
 
 class VotesTwice(RaftMachine):

@@ -21,6 +21,7 @@ from barnabas.metadata.records import NoOpRecord
 from barnabas.metadata.registrations import register_broker
 from barnabas.metadata.sessions import BrokerSessions, Session
 from barnabas.model.errors import NOT_CONTROLLER, STALE_BROKER_EPOCH, ApiError
+from barnabas.observe.log import logger
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from barnabas.world.clock import Clock
@@ -30,6 +31,9 @@ SESSION_TIMEOUT_MS_DEFAULT: Final = 9000  # broker.session.timeout.ms
 REBALANCE_INTERVAL_MS_DEFAULT: Final = 300_000  # leader.imbalance.check.interval.seconds
 UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT: Final = 300_000  # unclean.leader.election.interval.ms
 AGAIN_MS: Final = 10  # when there was more to do than fits in one decision
+RETRY_MS: Final = 1000  # when a broker could not be fenced: a disk that is full may have room again
+
+log = logger("active_controller")
 
 
 class ActiveController:
@@ -106,7 +110,7 @@ class ActiveController:
     async def broker_gone(self, session: Session) -> None:
         """The broker's process is known to have ended: nobody need wait for the end of its session."""
         self._sessions.end(session)
-        await self._submit(partial(fence_expired, expired=session, facts=self._facts()))
+        await self._fence(session)
 
     # Chores ----------------------------------------
 
@@ -135,13 +139,27 @@ class ActiveController:
         task.add_done_callback(self._tasks.discard)
 
     async def _submit(self, decide: Callable[[ClusterImage], Decision[Any]]) -> Any:
-        """What the decision answers, or None if another node is the active controller by now."""
+        """What a chore's decision answers, or None if another node is the active controller by now, or if it cannot be
+        written: the chore comes round again."""
         try:
             return await self._controller.submit(decide)
         except ApiError as error:
             if error.error is not NOT_CONTROLLER:
-                raise
+                log.error("a chore is not done", reason=error)
             return None
+
+    async def _fence(self, session: Session) -> bool:
+        """Whether nothing is left to do about a broker whose session has ended."""
+        try:
+            await self._controller.submit(partial(fence_expired, expired=session, facts=self._facts()))
+        except ApiError as error:
+            if error.error is NOT_CONTROLLER:
+                return True
+            log.error("a broker is not fenced", broker=session.broker_id, reason=error)
+            self._sessions.give_back(session, now_ms=self._clock.monotonic_ms())
+            self._arm("sessions", RETRY_MS, self._fence_silent)
+            return False
+        return True
 
     def _arm_sessions(self) -> None:
         deadline_ms = self._sessions.next_deadline_ms
@@ -156,7 +174,8 @@ class ActiveController:
             expired = self._sessions.take_expired(now_ms=self._clock.monotonic_ms())
             if expired is None:
                 break
-            await self._submit(partial(fence_expired, expired=expired, facts=self._facts()))
+            if not await self._fence(expired):
+                return
         if self._controller.is_active:
             self._arm_sessions()
 

@@ -66,6 +66,12 @@ class BrokerSessions:
             return key
         return None
 
+    def give_back(self, session: Session, *, now_ms: int) -> None:
+        """What was to be done about the end of a session could not be done: it has still ended, unless the broker was
+        heard of meanwhile."""
+        if session not in self._contact_ms:
+            self._contact_ms = {session: now_ms - self._timeout_ms - 1, **self._contact_ms}
+
     @property
     def next_deadline_ms(self) -> int | None:
         """When somebody's session ends if nobody is heard of."""

@@ -15,6 +15,8 @@ from barnabas.metadata.decision import Decision, Facts
 from barnabas.metadata.features_image import SUPPORTED_FEATURES
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.metadata.sessions import Session
+from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
 from barnabas.raft.driver import RaftDriver
@@ -224,6 +226,68 @@ def test_preferred_leaders_come_back_and_an_idle_log_grows() -> None:
                 await node.heartbeat(broker, epoch)
         assert node.controller.image.topic("t").partitions[0].leader == 1  # type: ignore[union-attr]
         assert node.controller.image.offset > offset + 100
+        await node.stop()
+
+    run(scenario)
+
+
+class FullDisk:
+    """For as long as it is entered, the metadata log has no room."""
+
+    def __init__(self, node: Node) -> None:
+        self.log = cast(Any, node.raft)
+
+    def __enter__(self) -> None:
+        def propose(records: Any, *, epoch: int) -> int:
+            raise ApiError(errors.KAFKA_STORAGE_ERROR, "no space is left")
+
+        self.log.propose = propose
+
+    def __exit__(self, *details: object) -> None:
+        del self.log.propose
+
+
+def test_a_silent_broker_is_fenced_when_there_is_room_to_write_it() -> None:
+    async def scenario(world: World) -> None:
+        node = Node(world)
+        await node.start()
+        await node.heartbeat(1, await node.register(1))
+        with FullDisk(node):
+            await asyncio.sleep(20)
+            assert not node.controller.image.brokers[1].is_fenced
+        await asyncio.sleep(5)
+        assert node.controller.image.brokers[1].is_fenced
+        await node.stop()
+
+    run(scenario)
+
+
+def test_a_broker_that_is_gone_is_fenced_when_there_is_room_to_write_it() -> None:
+    async def scenario(world: World) -> None:
+        node = Node(world)
+        await node.start()
+        epoch = await node.register(1)
+        await node.heartbeat(1, epoch)
+        with FullDisk(node):
+            await node.active.broker_gone(Session(1, epoch))
+        await asyncio.sleep(5)
+        assert node.controller.image.brokers[1].is_fenced
+        await node.stop()
+
+    run(scenario)
+
+
+def test_chores_go_on_after_one_that_failed() -> None:
+    async def scenario(world: World) -> None:
+        node = Node(world, idle_interval_ms=500)
+        await node.start()
+        for broker in (1, 2):
+            await node.register(broker)
+        with FullDisk(node):
+            await asyncio.sleep(3)
+        offset = node.controller.image.offset
+        await asyncio.sleep(3)
+        assert node.controller.image.offset > offset
         await node.stop()
 
     run(scenario)
