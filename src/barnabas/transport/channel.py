@@ -136,6 +136,11 @@ class Channel(asyncio.BufferedProtocol):
         return len(self._pending)
 
     @property
+    def oldest(self) -> int | None:
+        """The number of the request that has waited longest for its answer."""
+        return self._pending[0].correlation_id if self._pending else None
+
+    @property
     def has_room(self) -> bool:
         return not self._is_paused and len(self._pending) < self._in_flight_max and not self._is_held
 

@@ -71,13 +71,19 @@ class Links:
         found = self._lanes.get((node_id, lane))
         if found is None:
             found = self._lanes[node_id, lane] = _Lane(self, *address)
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline):
                 channel, ranges = await found.open()
                 return await channel.send(request, ranges.highest_common(type(request)))
         except TimeoutError:
             # Nobody knows what the peer does with its answer, and all behind it would wait for that.
             found.drop()
+            raise
+        except asyncio.CancelledError:
+            # Whoever asked has lost patience, perhaps in the very moment in which the time is up; that the connection
+            # is dead is to be noticed all the same.
+            found.drop_if_silent(deadline)
             raise
 
     async def close(self) -> None:
@@ -167,6 +173,19 @@ class _Lane:
         if self._open is not None:
             self._open[0].abort()
             self._open = None
+
+    def drop_if_silent(self, deadline: float) -> None:
+        """Give the connection up at a time of the loop's, if by then it has brought no answer that is due now."""
+        if self._open is None:
+            return
+        channel, oldest = self._open[0], self._open[0].oldest
+
+        def look() -> None:
+            if self._open is not None and self._open[0] is channel and channel.oldest == oldest:
+                self.drop()
+
+        if oldest is not None:
+            asyncio.get_running_loop().call_at(deadline, look)
 
     def close(self) -> None:
         self._is_closed = True
