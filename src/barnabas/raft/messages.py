@@ -1,6 +1,6 @@
 """What replicas of the quorum say to each other, as small values: only what the machine reads and decides.
 
-Cluster ids, topic names, versions and bytes belong to the wire; ``translation.py`` turns these values into Kafka's
+Cluster ids, topic names, versions and bytes belong to the wire; ``wire_requests.py`` turns these values into Kafka's
 messages and back. The simulation carries them as they are.
 """
 

@@ -24,6 +24,7 @@ from barnabas.replication.follower import (
     Locate,
     Park,
     Pause,
+    only_row,
     react,
 )
 from barnabas.replication.partition import Partition
@@ -391,7 +392,7 @@ class Fetcher:
                 topics=[ListOffsetsRequest.ListOffsetsTopic(name=key.topic, partitions=[asked])],
             )
         )
-        row = cast(ListOffsetsResponse, answer).topics[0].partitions[0]
+        row = only_row(cast(ListOffsetsResponse, answer))
         if row.error_code:
             error = error_of(row.error_code).name
             log.info("leader does not say where its log is", partition=key, leader=self.leader_id, error=error)

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.model import errors
-from barnabas.model.errors import WireError, error_of
+from barnabas.model.errors import Malformed, WireError, error_of
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, Uuid
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.wire.message import Records
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.list_offsets import ListOffsetsResponse
 
 Key: TypeAlias = tuple[Uuid, int]
 
@@ -227,6 +228,14 @@ def react(row: FetchResponse.PartitionData) -> Reaction:
         # The leader knows of a later epoch; to ask in this one again is of no use.
         return Park(error)
     return Pause(error)
+
+
+def only_row(answer: ListOffsetsResponse) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
+    """What a leader says that was asked about one partition."""
+    rows = [row for topic in answer.topics for row in topic.partitions]
+    if len(rows) != 1:
+        raise Malformed(f"the leader answers about {len(rows)} partitions, and was asked about one")
+    return rows[0]
 
 
 def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverged: Diverged) -> int:
