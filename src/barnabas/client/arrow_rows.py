@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.batch import RECORD_OVERHEAD_BYTES, BatchContent
-from barnabas.wire import key_hash
+from barnabas.wire import key_hash, scalars
 from barnabas.wire.columns import encode_columns
 from barnabas.wire.columns_headers import cells, view
 
@@ -95,8 +95,8 @@ def by_value(table: pyarrow.Table, name: str) -> Iterator[tuple[Any, pyarrow.Tab
     if len(distinct) == 1:
         yield distinct[0].as_py(), table
         return
-    for value in distinct.to_pylist():
-        yield value, table.filter(pc.equal(column, value) if value is not None else pc.is_null(column))
+    for value in distinct:
+        yield value.as_py(), table.filter(pc.equal(column, value) if value.is_valid else pc.is_null(column))
 
 
 def partitions_by_murmur2(table: pyarrow.Table, partition_count: int) -> pyarrow.Array | None:
@@ -119,7 +119,7 @@ def _masked(array: pyarrow.Array, keys: pyarrow.Array) -> pyarrow.Array:
     """Null where the key is."""
     import pyarrow.compute as pc
 
-    return pc.if_else(keys.is_valid(), array, None)
+    return pc.if_else(keys.is_valid(), array, scalars.null(array.type))
 
 
 def partitions_of(table: pyarrow.Table, partition_of: Callable[[bytes], int]) -> pyarrow.Array | None:

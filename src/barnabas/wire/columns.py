@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from barnabas.model.errors import CorruptBatch
-from barnabas.wire import batch, record_codec, record_encoder
+from barnabas.wire import batch, record_codec, record_encoder, scalars
 from barnabas.wire.batch import HEADER_BYTES, BatchHeader
 from barnabas.wire.columns_headers import Part, arrow, cells, encode_headers, headers_of, headers_type, view
 from barnabas.wire.compression import Buffer
@@ -164,9 +164,8 @@ def _constant(content: str | int, rows: int) -> pyarrow.Array:
     """A column in which every row is the same: text, or an int32. Columns of one content share their memory."""
     known = _constants.get(content)
     if known is None or len(known) < rows:
-        pa = arrow()
         size = max(rows, min(2 * len(known), CONSTANT_ROWS_MAX)) if known is not None else rows
-        known = pa.repeat(pa.scalar(content, pa.string() if isinstance(content, str) else pa.int32()), size)
+        known = arrow().repeat(scalars.text(content) if isinstance(content, str) else scalars.int32(content), size)
         if len(known) > CONSTANT_ROWS_MAX:
             return known
         while len(_constants) >= CONSTANTS_MAX:
@@ -200,7 +199,7 @@ def encode_columns(
 def _milliseconds(timestamp: Any, rows: int) -> memoryview:
     pa = arrow()
     if isinstance(timestamp, int):
-        timestamp = pa.repeat(pa.scalar(timestamp, pa.int64()), rows)
+        timestamp = pa.repeat(scalars.int64(timestamp), rows)
     elif pa.types.is_timestamp(timestamp.type):
         # Spark's timestamps are microseconds; what is finer than a millisecond has no place in a record.
         timestamp = timestamp.cast(pa.timestamp("ms", tz=timestamp.type.tz), safe=False).cast(pa.int64())
