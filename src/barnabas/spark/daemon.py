@@ -15,14 +15,12 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Final
 
-# None of these starts a thread of Python's, which a fork would leave behind. Pandas is imported by Arrow whenever it
-# makes an array of Python's objects, as Spark does of what a sink's task tells the driver.
+# None of these starts a thread of Python's, which a fork would leave behind.
 SHARED: Final = (
     "pyspark.worker",
-    "pandas",
+    "numpy.random",
     "pyarrow",
     "pyarrow.compute",
-    "pyarrow.pandas_compat",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
     "pyspark.daemon",
@@ -35,6 +33,8 @@ SHARED: Final = (
     "crc32c",
     "uvloop",
 )
+# For functions of a user's. On one machine it is known whether the driver has imported it, and left out if not.
+PANDAS: Final = ("pandas", "pyarrow.pandas_compat")
 # What the client's processes say to brokers; a codec is made of Python code, which takes longer than to use it.
 SPOKEN: Final = (
     "API_VERSIONS",
@@ -56,25 +56,29 @@ SPOKEN: Final = (
 def main() -> None:
     from pyspark.daemon import manager
 
-    prepare()
+    prepare(PANDAS)
     manager()
 
 
 def prepare(more: Iterable[str] = ()) -> None:
     """Everything that those who are forked from here would do first, done once."""
-    from barnabas.spark.frugality import be_frugal
+    from barnabas.spark.arrays import spare_pandas
+    from barnabas.spark.frugality import be_frugal, c_library
+    from barnabas.spark.gaps import fill_gaps
     from barnabas.wire.api import ApiKey
     from barnabas.wire.messages import request_of, response_of
 
     be_frugal()
     for name in (*SHARED, *more):
         import_module(name)
+    spare_pandas()
     for name in SPOKEN:
         request, response = request_of(ApiKey[name]), response_of(ApiKey[name])
         _ = request.encoders[request.versions[-1]], response.decoders[response.versions[-1]]
     os.register_at_fork(after_in_child=_draw_anew)
     gc.collect()
     gc.freeze()  # or the first collection in a worker would write to, and so copy, what is shared
+    fill_gaps(c_library())
 
 
 def _draw_anew() -> None:

@@ -22,7 +22,7 @@ TASK_BYTES_MIN: Final = 4 * 1024 * 1024  # of data in a task; with less there is
 def be_frugal() -> None:
     """Before any thread is there, and before Arrow is imported, all of which then takes its memory where
     :func:`give_back` reaches it; what is told later would count for half of it."""
-    library = _library()
+    library = c_library()
     if library is not None:
         library.mallopt(_M_ARENA_MAX, ARENAS_MAX)
         os.environ.setdefault(ARROW_POOL, "system")
@@ -30,13 +30,13 @@ def be_frugal() -> None:
 
 def give_back(task_bytes: int) -> None:
     """At the end of a task that has read or written so many bytes."""
-    library = _library()
+    library = c_library()
     if library is not None and task_bytes >= TASK_BYTES_MIN:
         library.malloc_trim(0)
 
 
 @cache
-def _library() -> Any:
+def c_library() -> Any:
     """The C library, if it is glibc: others have no such calls, and keep less."""
     if sys.platform != "linux":
         return None

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from barnabas.spark.asking import ADDRESS, GIVEN, HERE
-from barnabas.spark.daemon import prepare
+from barnabas.spark.daemon import PANDAS, prepare
 
 # What Spark runs on the driver, beside the workers.
 PLANNERS: Final = (
@@ -68,7 +68,9 @@ class Nursery:
         if len(os.fsencode(self._address)) > ADDRESS_BYTES_MAX:
             self._home.rmdir()
             raise OSError(f"{self._address} is too long for a socket")
-        command = [sys.executable, "-m", __name__, self._address]
+        # Who has functions of pandas for workers has imported it by now, nearly always; else workers do so themselves.
+        more = PANDAS if PANDAS[0] in sys.modules else ()
+        command = [sys.executable, "-m", __name__, self._address, *more]
         environment = SETTLED | os.environ | {"PYTHONUNBUFFERED": "YES"}
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -216,10 +218,10 @@ class Cradle:
 
 
 def main() -> None:
-    address = sys.argv[1]
+    address, *more = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to answer, as it is for Spark's Java
     os.close(os.pidfd_open(os.getpid()))  # a system that does not know these shall say so now
-    prepare(PLANNERS)
+    prepare((*PLANNERS, *more))
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(address)
     listening.listen()
