@@ -11,11 +11,19 @@ import os
 import socket
 import sys
 
-ADDRESS = "BARNABAS_NURSERY"  # in the environment: where the nursery listens
+# In the environment: the name by which the nursery listens, of those that Linux keeps apart from files. It ends with
+# who listens, however that one ends. Anybody may call it, or take it when free, so each side looks who the other is.
+ADDRESS = "BARNABAS_NURSERY"
 ANSWER_SECONDS_MAX = 20.0
 GIVEN = b"1"
 LINE_FD = 3
 HERE = 3  # after standard input, output and error: the directory
+
+
+def is_of_this_user(line: socket.socket) -> bool:
+    """Whether it is who runs this that has the other end: process, user and group of it are three numbers."""
+    peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.geteuid()
 
 
 def ask(address: str, arguments: list[str]) -> socket.socket | None:
@@ -24,7 +32,9 @@ def ask(address: str, arguments: list[str]) -> socket.socket | None:
     here = os.open(".", os.O_RDONLY)
     try:
         line.settimeout(ANSWER_SECONDS_MAX)
-        line.connect(address)
+        line.connect(f"\0{address}")
+        if not is_of_this_user(line):
+            raise PermissionError(address)
         told = "\0".join([*arguments, "", *(f"{name}={value}" for name, value in os.environ.items())])
         body = os.fsencode(told)
         socket.send_fds(line, [len(body).to_bytes(4, "big")], [0, 1, 2, here])

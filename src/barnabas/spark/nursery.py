@@ -16,14 +16,13 @@ import atexit
 import hashlib
 import os
 import runpy
+import secrets
 import select
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Mapping
@@ -32,7 +31,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-from barnabas.spark.asking import ADDRESS, GIVEN, HERE
+from barnabas.spark.asking import ADDRESS, GIVEN, HERE, is_of_this_user
 from barnabas.spark.daemon import PANDAS, prepare
 
 # What Spark runs on the driver, beside the workers.
@@ -52,7 +51,6 @@ READY_SECONDS_MAX: Final = 30.0
 # What is settled when Python, or a library for numbers, starts: how strings are hashed, which Spark's workers must
 # agree about, and how many threads compute, of which Spark allows a task as many as it has cores.
 SETTLED: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-ADDRESS_BYTES_MAX: Final = 107  # of a socket in a directory
 SIGNALLED: Final = 128  # and the number of the signal: the exit code of who was killed, as shells and Java have it
 COMMAND_CHARACTERS_MAX: Final = 15  # of a process's short name, by which ps shows it
 
@@ -63,11 +61,7 @@ class Nursery:
     def __init__(self, python: Path) -> None:
         self._python = python
         self._owner = os.getpid()
-        self._home = Path(tempfile.mkdtemp(prefix="barnabas-nursery-"))
-        self._address = str(self._home / "address")
-        if len(os.fsencode(self._address)) > ADDRESS_BYTES_MAX:
-            self._home.rmdir()
-            raise OSError(f"{self._address} is too long for a socket")
+        self._address = f"barnabas-nursery-{secrets.token_hex(8)}"
         # Who has functions of pandas for workers has imported it by now, nearly always; else workers do so themselves.
         more = PANDAS if PANDAS[0] in sys.modules else ()
         command = [sys.executable, "-m", __name__, self._address, *more]
@@ -97,7 +91,6 @@ class Nursery:
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
-        shutil.rmtree(self._home, ignore_errors=True)
 
 
 @cache
@@ -170,6 +163,8 @@ class Cradle:
         line, _ = self._listening.accept()
         line.settimeout(REQUEST_SECONDS_MAX)
         try:
+            if not is_of_this_user(line):
+                raise PermissionError("another user")
             request = receive(line)
         except (OSError, ValueError):
             line.close()  # it has gone, or will go its own way
@@ -223,11 +218,11 @@ def main() -> None:
     os.close(os.pidfd_open(os.getpid()))  # a system that does not know these shall say so now
     prepare((*PLANNERS, *more))
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(address)
+    listening.bind(f"\0{address}")
     listening.listen()
-    os.write(1, GIVEN)
+    with suppress(BrokenPipeError):  # a driver that has gone by now
+        os.write(1, GIVEN)
     Cradle(listening).run()
-    shutil.rmtree(Path(address).parent, ignore_errors=True)
 
 
 def receive(line: socket.socket) -> Request:

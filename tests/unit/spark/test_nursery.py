@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from barnabas.spark import asking
 from barnabas.spark import nursery as tested
 from barnabas.spark.asking import ADDRESS
 from barnabas.spark.nursery import Nursery
@@ -24,6 +25,14 @@ from barnabas.spark.nursery import Nursery
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a nursery is Linux's")
 WAIT_SECONDS_MAX = 120
 SOURCE = "pyspark.sql.streaming.python_streaming_source_runner"
+DRIVER = """
+import sys, time
+from pathlib import Path
+from barnabas.spark.nursery import nursery
+nursery(Path(sys.argv[1])).wait()
+print("ready", flush=True)
+time.sleep(600)
+"""
 
 
 @pytest.fixture
@@ -107,7 +116,7 @@ def test_a_fork_of_the_driver_that_ends_leaves_the_nursery_alone(home: Nursery, 
         home.stop()
         os._exit(0)
     os.waitpid(forked, 0)
-    assert Path(home.environment[ADDRESS]).exists()
+    assert home._process.poll() is None
 
 
 def test_it_computes_with_as_many_threads_as_spark_allows_a_task(home: Nursery, tmp_path: Path) -> None:
@@ -127,17 +136,6 @@ def test_a_time_zone_of_the_environment_counts() -> None:
         tested.live_in(before)
 
 
-def test_a_directory_whose_name_is_too_long_for_a_socket_is_no_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deep = tmp_path / ("x" * 100)
-    deep.mkdir()
-    monkeypatch.setattr(tested.tempfile, "tempdir", str(deep))
-    with pytest.raises(OSError, match="too long"):
-        Nursery(tested._asking_python(tmp_path / "cache"))
-    assert not list(deep.iterdir())
-
-
 def test_what_spark_asks_for_is_forked_and_anything_else_is_python(home: Nursery, tmp_path: Path) -> None:
     asked = ask(home, "-m", SOURCE, here=tmp_path, PYTHON_WORKER_FACTORY_PORT="1", PYTHON_WORKER_FACTORY_SECRET="x")
     assert asked.returncode != 0
@@ -149,17 +147,49 @@ def test_what_spark_asks_for_is_forked_and_anything_else_is_python(home: Nursery
 
 
 def test_without_a_nursery_it_is_python(home: Nursery, tmp_path: Path) -> None:
-    gone = ask(home, "-m", "this", here=tmp_path, **{ADDRESS: str(tmp_path / "nobody")})
+    gone = ask(home, "-m", "this", here=tmp_path, **{ADDRESS: "nobody"})
     assert gone.returncode == 0
     assert "Zen" in gone.stdout
 
 
-def test_it_ends_with_the_driver_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_it_ends_with_the_driver(tmp_path: Path, is_ready: bool) -> None:
     made = Nursery(tested._asking_python(tmp_path / "cache"))
-    place = Path(made.environment[ADDRESS]).parent
-    made.wait()
+    if is_ready:
+        made.wait()
     assert made._process.stdin is not None
+    assert made._process.stdout is not None
     made._process.stdin.close()  # as when the driver is killed
-    made._process.wait(WAIT_SECONDS_MAX)
-    assert not place.exists()
-    made.stop()
+    made._process.stdout.close()
+    assert made._process.wait(WAIT_SECONDS_MAX) == 0
+
+
+def test_a_driver_that_is_killed_with_all_that_it_started_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = tmp_path / "temporary"
+    files.mkdir()
+    environment = os.environ | {"TMPDIR": str(files)}
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "cache")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        os.killpg(driver.pid, signal.SIGKILL)
+    assert not list(files.iterdir())
+
+
+def test_a_listener_of_another_user_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"barnabas-test-{tmp_path.name}-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(f"\0{name}")
+        listening.listen()
+        monkeypatch.setattr(os, "geteuid", lambda: 123_456)
+        assert asking.ask(name, ["-m", SOURCE]) is None
+        with listening.accept()[0] as line:
+            assert line.recv(1) == b"", "it was told nothing"
+
+
+def test_another_user_who_asks_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert asking.is_of_this_user(ours)
+        monkeypatch.setattr(os, "geteuid", lambda: 123_456)
+        assert not asking.is_of_this_user(ours)
