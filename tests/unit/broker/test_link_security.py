@@ -44,7 +44,7 @@ class Door:
     def __init__(self) -> None:
         self.mechanism = ""
 
-    async def send(self, request: Message, version: int) -> Message:
+    async def post(self, request: Message, version: int) -> Message:
         assert isinstance(request, SaslHandshakeRequest)
         self.mechanism = request.mechanism
         return SaslHandshakeResponse(error_code=errors.UNSUPPORTED_SASL_MECHANISM.code)
