@@ -30,3 +30,13 @@ def test_java_is_kept_small_where_nobody_said_otherwise(
     told = sessions._with_java(settings, is_local=is_local, fast_start=False)["spark.driver.extraJavaOptions"].split()
     assert set(sessions.SMALL_JAVA).issubset(told) == is_small
     assert set(given.split()).issubset(told)
+
+
+@pytest.mark.parametrize(("master", "is_cheap"), [("local[2]", True), ("spark://host:7077", False), ("yarn", False)])
+def test_checkpoints_are_written_the_cheap_way_on_one_machine(
+    master: str, is_cheap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in sessions.PYTHONS:
+        monkeypatch.setenv(variable, "python")
+    settings = sessions._settings(master, None)
+    assert (settings.items() >= sessions.LOCAL_CHECKPOINTS.items()) == is_cheap
