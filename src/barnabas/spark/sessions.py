@@ -38,8 +38,8 @@ RUNTIME: Final = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-# Of two ways to a file the other, Spark's first choice, starts a `chmod` or a `readlink` ten times a batch on a local
-# disk, for want of Hadoop's native library; this one four times. A rename is as atomic with it.
+# Of two ways to a file the other, Spark's first choice, starts several processes (`chmod`, `readlink`) for each note of
+# a batch on a local disk, for want of Hadoop's native library; this one fewer. A rename is as atomic with it.
 LOCAL_CHECKPOINTS: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
