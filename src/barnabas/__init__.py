@@ -4,11 +4,11 @@ Each row imports only rows below it; names on one row never import each other; t
 client tower (right) share only the floor. ``tests/tidy/test_layers.py`` keeps this true.
 
                      cli      testing
-        broker             |        console   connect   streams   registry
-        coordinator        |              spark
-        replication        |              client
-        metadata           |
-        raft               |
+        broker             |   console   connect   registry   streams
+        coordinator        |              rest
+        replication        |              ops
+        metadata           |              spark
+        raft               |              client
         storage            |
    ------------- transport      http ------------
         wire      world      security     observe

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "barnabas"
 
 FLOOR = ("model",), ("wire", "world", "security", "observe"), ("transport", "http")
 SERVER = (*FLOOR, ("storage",), ("raft",), ("metadata",), ("replication",), ("coordinator",), ("broker",))
-CLIENT = (*FLOOR, ("client",), ("spark",), ("console", "connect", "streams", "registry"))
+CLIENT = (*FLOOR, ("client",), ("spark",), ("ops",), ("rest",), ("console", "connect", "registry", "streams"))
 ROOF = ("cli", "testing")
 
 # What is not deterministic may be imported by the rooms of the world alone (the command line and the blocking face of
