@@ -16,8 +16,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from barnabas.client.blocking_admin import Admin
-from barnabas.client.settings import Settings
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.settings.client import Settings
 from barnabas.testing.cluster import Cluster
 from bench.machine import describe
 from bench.measure import Sample, sample

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from mmap import mmap
 from typing import Any, Final
 
-from barnabas.broker.controller_requests import create_topics
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.controller.requests import create_topics
+from barnabas.broker.node.node import Node
+from barnabas.broker.requests.dispatch import Dispatcher
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.storage.validate import validate
 from barnabas.transport.buffers import FramePool
 from barnabas.transport.connection import Connection

@@ -74,7 +74,7 @@ def reference() -> str:
 
 def _lines() -> Iterator[str]:
     import barnabas
-    from barnabas.client.batch import Delivery
+    from barnabas.client.produce.batch import Delivery
     from barnabas.client.serdes.registry import Registry
 
     for kind in (
@@ -110,7 +110,7 @@ def _lines() -> Iterator[str]:
 
 
 def _without_effect() -> Iterator[str]:
-    from barnabas.client.unused_settings import unoffered_settings, unused_settings
+    from barnabas.client.settings.unused import unoffered_settings, unused_settings
 
     for title, said, settings in (
         ("Settings without effect", "They may be given, and the log says so.", unused_settings()),

@@ -12,9 +12,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from barnabas.broker.profile import DEVELOPMENT, FOR_PEOPLE
-from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, Route
-from barnabas.broker.settings import BROKER_SETTINGS
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES, Route
+from barnabas.broker.settings.broker import BROKER_SETTINGS
+from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 

@@ -20,16 +20,16 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers know better; importing typing for it would cost more than all the rest
 if TYPE_CHECKING:
     from barnabas.client import blocking, serdes
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_topics import NewTopic
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.topics import NewTopic
     from barnabas.client.blocking import read
     from barnabas.client.consumer import Consumer, RebalanceListener
-    from barnabas.client.consumer_settings import ConsumerSettings
     from barnabas.client.offsets import Start
     from barnabas.client.producer import Producer, RecordMetadata
-    from barnabas.client.producer_settings import ProducerSettings
     from barnabas.client.record import ConsumerRecord
-    from barnabas.client.settings import Settings
+    from barnabas.client.settings.client import Settings
+    from barnabas.client.settings.consumer import ConsumerSettings
+    from barnabas.client.settings.producer import ProducerSettings
     from barnabas.client.topic import Topic
     from barnabas.model.errors import ApiError, BarnabasError
     from barnabas.model.ids import TopicPartition
@@ -59,18 +59,18 @@ __all__ = [
 
 # Importing the package is free; a name costs its module when it is first used.
 _HOMES = {
-    "Admin": "client.admin",
+    "Admin": "client.admin.client",
     "ApiError": "model.errors",
     "BarnabasError": "model.errors",
     "Consumer": "client.consumer",
     "ConsumerRecord": "client.record",
-    "ConsumerSettings": "client.consumer_settings",
-    "NewTopic": "client.admin_topics",
+    "ConsumerSettings": "client.settings.consumer",
+    "NewTopic": "client.admin.topics",
     "Producer": "client.producer",
-    "ProducerSettings": "client.producer_settings",
+    "ProducerSettings": "client.settings.producer",
     "RebalanceListener": "client.consumer",
     "RecordMetadata": "client.producer",
-    "Settings": "client.settings",
+    "Settings": "client.settings.client",
     "Start": "client.offsets",
     "Topic": "client.topic",
     "TopicPartition": "model.ids",

@@ -13,13 +13,13 @@ import pytest
 from bench.probe import free_port
 from kafka_nodes import KafkaNode
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.security.plain import LOGIN_MODULE

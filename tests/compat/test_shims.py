@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from tools.kafka_jars import java_command
 
-from barnabas.broker.security_settings import STANDARD_AUTHORIZER
+from barnabas.broker.settings.security import STANDARD_AUTHORIZER
 from barnabas.testing import Broker
 
 pytestmark = pytest.mark.java

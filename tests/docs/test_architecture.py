@@ -15,7 +15,7 @@ from typing import Any
 import confluent_kafka
 
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.testing import Broker
 
 ROOT = Path(__file__).parents[2]

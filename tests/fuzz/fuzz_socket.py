@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.wire.api import ApiKey
 from barnabas.wire.batch import seal
 from barnabas.wire.frame import encode_request

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from talk import Talk, address_of
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_configs import Change, ConfigEntry, Operation, Resource, ResourceKind
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.configs import Change, ConfigEntry, Operation, Resource, ResourceKind
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.world.real import free_ports

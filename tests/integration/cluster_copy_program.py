@@ -21,7 +21,7 @@ from barnabas import (
     ProducerSettings,
     TopicPartition,
 )
-from barnabas.client.consumer_settings import GroupProtocol
+from barnabas.client.settings.consumer import GroupProtocol
 
 SESSION_MS = 3000
 TRANSACTION_RECORDS = 200

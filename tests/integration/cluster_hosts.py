@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from barnabas.broker.local_cluster import Address
+from barnabas.broker.settings.local_cluster import Address
 from barnabas.testing import Cluster
 
 NOWHERE = "02:00:00:00:00:ff"  # the hardware address of nobody

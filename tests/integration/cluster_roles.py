@@ -15,7 +15,7 @@ from bench.failover.load import CLIENTS as ALL_CLIENTS
 from bench.failover.run import percentile
 
 from barnabas import Admin, Settings
-from barnabas.client.coordinators import Coordinator, KeyKind
+from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 
 T = TypeVar("T")
 

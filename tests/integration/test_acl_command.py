@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.security_settings import STANDARD_AUTHORIZER
+from barnabas.broker.settings.security import STANDARD_AUTHORIZER
 from barnabas.cli.main import main
 from barnabas.testing import Broker
 

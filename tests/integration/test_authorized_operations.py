@@ -13,8 +13,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from talk import Talk, creatable
 
-from barnabas.broker.authorized_operations import OPERATIONS
-from barnabas.broker.security_settings import STANDARD_AUTHORIZER
+from barnabas.broker.access.authorized_operations import OPERATIONS
+from barnabas.broker.settings.security import STANDARD_AUTHORIZER
 from barnabas.security.acl import Operation, PatternType, Permission, ResourceType
 from barnabas.testing import Broker
 from barnabas.wire.messages.create_acls import CreateAclsRequest

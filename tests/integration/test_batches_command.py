@@ -13,7 +13,7 @@ from talk import Talk
 
 from barnabas.cli.main import main
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.testing import Broker
 
 Call = Callable[..., str]

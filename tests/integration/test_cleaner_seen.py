@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker.cleaner_metrics import of_cleaner
+from barnabas.broker.metrics.cleaner import of_cleaner
 from barnabas.observe.metrics import Sample
 from barnabas.testing import Broker
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from cutting_proxy import CuttingProxy
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.consumer import Consumer, ConsumerRecord
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import RecordTooLarge
 from barnabas.client.offsets import LATEST, Start
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import CodecName, ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import CodecName, ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition

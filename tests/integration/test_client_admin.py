@@ -14,7 +14,7 @@ import pytest
 
 from barnabas import Admin, ApiError, Consumer, ConsumerSettings, NewTopic, Producer, ProducerSettings, Settings
 from barnabas import TopicPartition as Place
-from barnabas.client.admin_configs import Change, Operation, Resource, ResourceKind
+from barnabas.client.admin.configs import Change, Operation, Resource, ResourceKind
 from barnabas.model import errors
 from barnabas.model.errors import BarnabasError
 from barnabas.security.scram import SHA_256

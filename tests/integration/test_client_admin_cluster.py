@@ -14,7 +14,7 @@ import pytest
 from waiting import until_async
 
 from barnabas import Admin, ApiError, NewTopic, Settings, TopicPartition
-from barnabas.client.admin_quorum import VoterEnd
+from barnabas.client.admin.quorum import VoterEnd
 from barnabas.model import errors
 from barnabas.security.acl import Filter, Operation, PatternType, Permission, ResourceType, Rule
 from barnabas.testing import Broker, Cluster

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from barnabas import ConsumerSettings, NewTopic, ProducerSettings, Settings, TopicPartition, blocking
-from barnabas.client.batch import RecordMetadata
 from barnabas.client.errors import RecordTooLarge, Unencodable
+from barnabas.client.produce.batch import RecordMetadata
 from barnabas.client.serdes import STR
 from barnabas.testing import Broker
 

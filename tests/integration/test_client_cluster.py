@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas import Admin, Consumer, ConsumerSettings, NewTopic, Producer, ProducerSettings, Settings, TopicPartition
-from barnabas.client.fetch_lanes import FETCH_LANE
+from barnabas.client.fetch.lanes import FETCH_LANE
 from barnabas.testing import Cluster
 
 SECONDS_MAX = 120.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.client import coordinators
-from barnabas.client.cluster import Cluster
-from barnabas.client.coordinators import Coordinator, KeyKind
-from barnabas.client.metadata import ClusterMetadata
-from barnabas.client.settings import Settings
+from barnabas.client.cluster import coordinators
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.coordinators import Coordinator, KeyKind
+from barnabas.client.cluster.metadata import ClusterMetadata
+from barnabas.client.settings.client import Settings
 from barnabas.testing import Broker
 from barnabas.wire.messages.find_coordinator import FindCoordinatorResponse
 

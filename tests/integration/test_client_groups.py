@@ -18,15 +18,15 @@ import pytest
 from bootstrapping import bootstrap, needs_consumer_protocol
 from foreign_members import KafkaPython, Librdkafka
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.consumer import Consumer, ConsumerRecord, RebalanceListener
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import CommitFailed, NoGroup, OffsetGone
 from barnabas.client.offsets import EARLIEST
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 

@@ -9,11 +9,11 @@ import pytest
 from talk import Talk
 
 from barnabas.cli.batch_reader import BatchReader
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import LostSequence
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 from barnabas.testing import Broker

@@ -10,9 +10,9 @@ import pytest
 from tampering_proxy import Asked, TamperingProxy
 
 from barnabas import Admin, Consumer, ConsumerSettings, NewTopic, Producer, ProducerSettings, Settings, TopicPartition
-from barnabas.client.cluster import Cluster as Known
-from barnabas.client.commits import OffsetAndMetadata
+from barnabas.client.cluster.cluster import Cluster as Known
 from barnabas.client.errors import LogTruncated
+from barnabas.client.group.commits import OffsetAndMetadata
 from barnabas.model import errors
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.api import ApiKey

@@ -16,9 +16,9 @@ from small_http import Answer, Asked, SmallHttpServer
 from tokens import AUDIENCE, ISSUER, LISTENER, Issuer
 
 from barnabas import ProducerSettings, blocking
-from barnabas.client.admin import Admin
+from barnabas.client.admin.client import Admin
 from barnabas.client.errors import IssuerUnreachable, NoToken
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker

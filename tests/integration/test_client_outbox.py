@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas import ConsumerSettings, NewTopic, ProducerSettings, Settings, TopicPartition, blocking
-from barnabas.client.blocking_outbox import Outbox
+from barnabas.client.blocking.outbox import Outbox
 from barnabas.client.errors import ProducerClosed
 from barnabas.testing import Broker
 from barnabas.wire.record_builder import COMPILED

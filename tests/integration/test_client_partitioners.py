@@ -12,9 +12,9 @@ import pytest
 from talk import Talk
 
 from barnabas import Producer, ProducerSettings, blocking
-from barnabas.client.connections import Connection
+from barnabas.client.cluster.connections import Connection
 from barnabas.client.errors import CannotPartition
-from barnabas.client.partitioner import RoundRobin, Sticky
+from barnabas.client.produce.partitioner import RoundRobin, Sticky
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker

@@ -14,7 +14,7 @@ from talk import Talk
 
 from barnabas import Admin, Consumer, ConsumerSettings, Producer, ProducerSettings, Settings
 from barnabas.cli.batch_reader import BatchReader
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.testing import Broker

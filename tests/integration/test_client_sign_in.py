@@ -10,8 +10,8 @@ from certificates import Authority
 from talk import Talk
 
 from barnabas.cli.main import main
-from barnabas.client.admin import Admin
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.settings import InvalidSetting

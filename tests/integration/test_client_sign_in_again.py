@@ -13,10 +13,10 @@ from talk import Talk
 from tokens import AUDIENCE, ISSUER, Issuer
 
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import IssuerUnreachable, NoToken
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.security.plain import LOGIN_MODULE

@@ -18,15 +18,15 @@ import pytest
 from bootstrapping import bootstrap, needs_consumer_protocol
 from waiting import until_async
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import CommitFailed, NoTransaction, ProducerFenced, TransactionAborted
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition
@@ -246,7 +246,7 @@ def test_a_member_whom_the_group_has_given_up_stores_no_offsets(
 BEGINNER = """
 import asyncio, json, sys
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 
 async def main(servers, topic, name):
     producer = Producer(ProducerSettings(bootstrap_servers=(servers,), transactional_id=name))

@@ -16,8 +16,8 @@ import pytest
 from tampering_proxy import Asked, TamperingProxy
 
 from barnabas import Consumer, ConsumerSettings, Producer, ProducerSettings, TopicPartition
-from barnabas.client.commits import OffsetAndMetadata
 from barnabas.client.errors import LogTruncated, OffsetGone
+from barnabas.client.group.commits import OffsetAndMetadata
 from barnabas.model import errors
 from barnabas.testing import Broker
 from barnabas.wire.api import ApiKey

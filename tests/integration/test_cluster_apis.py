@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.model import errors
 from barnabas.model.ids import METADATA_TOPIC, ZERO_UUID
 from barnabas.testing import Broker

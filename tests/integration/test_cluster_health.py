@@ -16,7 +16,7 @@ from waiting import until
 from watched_cluster import Watched
 
 from barnabas.cli.main import main
-from barnabas.cli.verbs import now_ms
+from barnabas.cli.terminal.verbs import now_ms
 from barnabas.testing.cluster import Cluster
 
 SECONDS_MAX = 60.0
@@ -211,7 +211,7 @@ def test_a_broker_that_dies_is_missed(
     assert cluster.total(f"{CONTROLLER}activecontrollercount", *others) == 1
     assert cluster.total(f"{MANAGER}atminisrpartitioncount", *others) >= 3, "two of three are what safe asks for"
     producer.commit_transaction(SECONDS_MAX)  # decided, and one who should hear of it is dead
-    monkeypatch.setattr("barnabas.cli.doctor.now_ms", lambda: now_ms() + 60_000)  # who looks, looks later
+    monkeypatch.setattr("barnabas.cli.cluster.doctor.now_ms", lambda: now_ms() + 60_000)  # who looks, looks later
     code, findings = doctor(cluster.bootstrap_servers, capsys)
     assert code == 1
     expect(

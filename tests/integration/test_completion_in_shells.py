@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.completion import HINTS, SCRIPTS
+from barnabas.cli.terminal.completion import HINTS, SCRIPTS
 
 SECONDS_MAX = 120
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from talk import Raw, Talk, batch, produce_request
 
-from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting
 from barnabas.testing import Broker

@@ -177,8 +177,8 @@ def test_a_step_that_hangs_is_ended_and_the_others_are_taken(
 def test_what_is_too_long_is_cut_and_said_so(
     shared_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.debug_steps.TEXT_CHARACTERS_MAX", 1000)
-    monkeypatch.setattr("barnabas.cli.debug_steps.LOG_BYTES_MAX", 100)
+    monkeypatch.setattr("barnabas.cli.files.debug_steps.TEXT_CHARACTERS_MAX", 1000)
+    monkeypatch.setattr("barnabas.cli.files.debug_steps.LOG_BYTES_MAX", 100)
     (tmp_path / "barnabas.log").write_text("".join(f"line {number}\n" for number in range(1000)))
     path = tmp_path / "a.zip"
     words = ["--data-dir", str(tmp_path), "-b", shared_broker.bootstrap_servers]

@@ -13,7 +13,7 @@ from doctoring import doctor, expect
 from memory_disk import disk_of
 
 from barnabas.cli.main import main
-from barnabas.cli.verbs import now_ms
+from barnabas.cli.terminal.verbs import now_ms
 from barnabas.testing import Broker
 
 GIB = 1 << 30
@@ -148,7 +148,9 @@ def test_a_transaction_that_stays_open(
     producer.begin_transaction()
     producer.produce("t", b"open")
     producer.flush(20)
-    monkeypatch.setattr("barnabas.cli.doctor.now_ms", lambda: now_ms() + FIVE_MINUTES_MS)  # who looks, looks later
+    monkeypatch.setattr(
+        "barnabas.cli.cluster.doctor.now_ms", lambda: now_ms() + FIVE_MINUTES_MS
+    )  # who looks, looks later
     _, findings = doctor(broker.bootstrap_servers, capsys)
     expect(
         findings,

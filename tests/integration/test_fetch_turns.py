@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from talk import Talk, batch, fetch_request
 
-from barnabas.broker.fetch_turns import FETCHES_PER_TURN_MAX
+from barnabas.broker.fetching.turns import FETCHES_PER_TURN_MAX
 from barnabas.testing import Broker
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.records import decode_all

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from waiting import until
 
-from barnabas.cli import group as group_command
+from barnabas.cli.cluster import group as group_command
 from barnabas.cli.main import INTERRUPTED, MISUSED, main
 from barnabas.testing import Broker
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from talk import Talk, address_of
 
-from barnabas.coordinator.group_settings import PROTOCOLS_PER_MEMBER_MAX
+from barnabas.coordinator.groups.settings import PROTOCOLS_PER_MEMBER_MAX
 from barnabas.model import errors
 from barnabas.testing import Broker
 from barnabas.transport.channel import Channel, PeerGone

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from barnabas.broker import group_lag
+from barnabas.broker.lag import group_lag
 from barnabas.testing import Broker
 
 HOUR_MS = 3_600_000

@@ -15,9 +15,9 @@ from dataclasses import replace
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker import dispatch
-from barnabas.broker.listeners import Listeners
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.node.listeners import Listeners
+from barnabas.broker.requests import dispatch
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.http.server import HttpServer
 from barnabas.testing import Broker
 from barnabas.wire.api import ApiKey

@@ -21,9 +21,9 @@ from random import Random
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.model.errors import BarnabasError
 from barnabas.testing import Broker
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest

@@ -14,7 +14,7 @@ from signed_clients import Refused, confluent, kafka_python_apart
 from talk import Talk
 from waiting import until
 
-from barnabas.client.admin_configs import ConfigSource
+from barnabas.client.admin.configs import ConfigSource
 from barnabas.model import errors
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerProcess

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.settings import BrokerSettings
-from barnabas.cli.logs import write_logs
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.cli.serve.logs import write_logs
 from barnabas.observe.log import logger
 
 

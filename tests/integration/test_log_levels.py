@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.cli.main import main
 from barnabas.cli.shims import kafka_configs
-from barnabas.client.admin import Admin
-from barnabas.client.admin_configs import Change, ConfigEntry, Operation, Resource, ResourceKind
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.configs import Change, ConfigEntry, Operation, Resource, ResourceKind
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker
 

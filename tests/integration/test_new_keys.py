@@ -14,9 +14,9 @@ import pytest
 from certificates import Authority, Identity
 from talk import address_of
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_configs import Change, ConfigEntry, ConfigSource, Operation, Resource, ResourceKind
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.configs import Change, ConfigEntry, ConfigSource, Operation, Resource, ResourceKind
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker
 from barnabas.transport.tls import TlsFiles, server_context

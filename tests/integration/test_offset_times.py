@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from talk import Talk
 
-from barnabas.broker import offset_times
-from barnabas.broker.offset_times import LOOK_UPS_MAX, UNKNOWN
+from barnabas.broker.lag import offset_times
+from barnabas.broker.lag.offset_times import LOOK_UPS_MAX, UNKNOWN
 from barnabas.wire.compression import Codec
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rights import C, Granted, May, codes, signed_in
 
-from barnabas.broker.authorize import BETWEEN_NODES
-from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES
+from barnabas.broker.access.authorize import BETWEEN_NODES
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES
 from barnabas.model import errors
 from barnabas.security.acl import CLUSTER_NAME, Permission
 from barnabas.security.plain import LOGIN_MODULE

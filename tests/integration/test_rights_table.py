@@ -9,8 +9,8 @@ from rights import FAILED, TOPIC, C, Granted, May, T, codes
 from rights_table import FREE, IMPLIED, NEEDS, OTHER_WAYS, VERSIONS, requests
 from talk import Talk, batch, produce_request
 
-from barnabas.broker.authorize import TABLE
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.access.authorize import TABLE
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from barnabas.wire.api import ApiKey
 from barnabas.wire.messages import request_of

@@ -10,9 +10,9 @@ import pytest
 from certificates import Authority
 from waiting import until_async
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.model import errors
 from barnabas.model.settings import InvalidSetting
 from barnabas.transport.channel import Channel

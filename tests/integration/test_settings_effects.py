@@ -13,7 +13,7 @@ import pytest
 from configured import running
 from talk import Talk, address_of, batch, creatable
 
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model import errors
 from barnabas.model.settings import InvalidSetting
 from barnabas.testing import Broker

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker.security_settings import STANDARD_AUTHORIZER
+from barnabas.broker.settings.security import STANDARD_AUTHORIZER
 from barnabas.testing import Broker
 
 Run = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from certificates import Authority, Identity
 from signed_clients import CLIENTS, WRONG_CLIENTS, WRONGLY, Refused
 from talk import Raw, Talk, address_of
 
-from barnabas.broker.security_settings import Protocol
+from barnabas.broker.settings.security import Protocol
 from barnabas.model.settings import InvalidSetting
 from barnabas.testing import Broker
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest

@@ -14,7 +14,7 @@ from certificates import Authority, Identity
 from talk import Talk
 from test_new_keys import TRUST_STORE, alter
 
-from barnabas.client.admin_configs import Change
+from barnabas.client.admin.configs import Change
 from barnabas.testing import Broker
 from barnabas.transport import tls_authorities
 from barnabas.transport.tls import TlsFiles, server_context

@@ -8,7 +8,7 @@ from typing import Any
 from talk import Talk
 from transactional import Transactional, code, committed_end
 
-from barnabas.coordinator.transaction_requests import Outcome
+from barnabas.coordinator.transactions.requests import Outcome
 from barnabas.model import errors
 from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.testing import Broker

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.running import NOTE_FILE, is_held
+from barnabas.cli.serve.running import NOTE_FILE, is_held
 
 SECONDS_MAX = 60
 

@@ -14,15 +14,15 @@ from contextlib import suppress
 from random import Random
 from typing import Literal
 
-from barnabas.broker.node import Node
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
+from barnabas.broker.node.node import Node
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas.client.producer import Delivery, Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.testing.hosts import Host

@@ -7,7 +7,7 @@ from typing import Any
 
 from waiting import until_async
 
-from barnabas.broker.node import Node
+from barnabas.broker.node.node import Node
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import BROKER_PORT, SimulatedCluster
 from barnabas.transport.channel import Channel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import simulated_world
 from barnabas.transport.channel import Channel

@@ -18,9 +18,9 @@ from cluster_story import CALM_SECONDS_MAX, PARTITIONS, TOPIC, Fault, Story, Wri
 from seeds import fresh_seeds
 
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.testing.world import simulated_world
 

@@ -16,9 +16,9 @@ from cluster_story import CALM_SECONDS_MAX, Writer, tell
 from seeds import fresh_seeds
 from test_cluster import Writing
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import BarnabasError
 
 SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 20)

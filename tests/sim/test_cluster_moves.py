@@ -17,8 +17,8 @@ from cluster_story import CALM_SECONDS_MAX, PARTITIONS, TOPIC, Writer, tell
 from seeds import fresh_seeds
 from test_cluster import Writing
 
-from barnabas.client.admin import Admin
-from barnabas.client.settings import Settings
+from barnabas.client.admin.client import Admin
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 

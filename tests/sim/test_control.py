@@ -25,9 +25,9 @@ from control_story import (
 )
 from waiting import until_async
 
-from barnabas.broker.joining import WrongCluster
-from barnabas.broker.node import Node
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.joining import WrongCluster
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model import errors
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.simulated_cluster import CONTROLLER_PORT, SimulatedCluster

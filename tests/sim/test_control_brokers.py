@@ -19,7 +19,7 @@ from control_story import (
 )
 from waiting import until_async
 
-from barnabas.broker.broker_life import Phase
+from barnabas.broker.node.broker_life import Phase
 from barnabas.model import errors
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import SimulatedCluster

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pytest
 from waiting import until_async
 
-from barnabas.broker.lifecycle import CannotRegister
-from barnabas.broker.node import Node
+from barnabas.broker.node.lifecycle import CannotRegister
+from barnabas.broker.node.node import Node
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import CONTROLLER_PORT, SimulatedCluster
 from barnabas.transport.channel import Channel

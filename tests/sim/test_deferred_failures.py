@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 from barnabas.broker.handlers import fetch as fetching
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.storage.log import PartitionLog
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import BROKER_PORT, SimulatedCluster

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.routes import CONTROLLER_ROUTES
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES
 from barnabas.raft.driver import RaftDriver
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import CONTROLLER_PORT, SimulatedCluster

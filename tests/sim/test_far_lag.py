@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import far_lag, far_questions
-from barnabas.broker.far_lag import PAUSE_MS
-from barnabas.broker.group_lag import Lag
-from barnabas.broker.node import Node
+from barnabas.broker.lag import remote_lag as far_lag
+from barnabas.broker.lag import remote_queries as far_questions
+from barnabas.broker.lag.group_lag import Lag
+from barnabas.broker.lag.remote_lag import PAUSE_MS
+from barnabas.broker.node.node import Node
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.ids import OFFSETS_TOPIC
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import BROKER_PORT, SimulatedCluster

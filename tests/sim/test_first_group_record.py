@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import simulated_world
 

@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.model import errors
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import simulated_world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.broker.broker_life import LEAVE_SILENCE_MS_MAX
+from barnabas.broker.node.broker_life import LEAVE_SILENCE_MS_MAX
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import BROKER_PORT, SimulatedCluster
 from barnabas.transport.channel import Channel

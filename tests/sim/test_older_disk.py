@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from waiting import until_async
 
-from barnabas.broker.node import Node
-from barnabas.broker.older_disk import INCARNATIONS_FILE, OlderDisk
+from barnabas.broker.node.node import Node
+from barnabas.broker.node.older_disk import INCARNATIONS_FILE, OlderDisk
 from barnabas.testing.loop import simulate
 from barnabas.testing.simulated_cluster import DATA, SimulatedCluster
 from barnabas.world.memory import MemoryDisk

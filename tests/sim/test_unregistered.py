@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from waiting import until_async
 
-from barnabas.broker.node import Node
+from barnabas.broker.node.node import Node
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.ids import TopicPartition, Uuid

@@ -34,7 +34,7 @@ WORLDLY = {
     "signal",
 }
 SIMULATED = {room for row in (*SERVER, ("client",)) for room in row}
-DOORS = {"world/real.py", "world/real_disk.py", "world/real_file.py", "world/page_cache.py", "client/blocking_loop.py"}
+DOORS = {"world/real.py", "world/real_disk.py", "world/real_file.py", "world/page_cache.py", "client/blocking/loop.py"}
 # Machines decide without waiting: no event loop inside.
 MACHINES = (
     "wire/",
@@ -49,11 +49,11 @@ MACHINES = (
     "coordinator/",
 )
 DRIVERS = {
-    "coordinator/runtime.py",
-    "coordinator/shard_runner.py",
-    "coordinator/marker_delivery.py",
-    "coordinator/markers.py",
-    "coordinator/cluster_markers.py",
+    "coordinator/runtime/runtime.py",
+    "coordinator/runtime/shard_runner.py",
+    "coordinator/transactions/marker_delivery.py",
+    "coordinator/transactions/markers.py",
+    "coordinator/transactions/cluster_markers.py",
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.settings import BROKER_SETTINGS
+from barnabas.broker.settings.broker import BROKER_SETTINGS
 from barnabas.model.settings import Setting
 from barnabas.storage.settings import TOPIC_SETTINGS
 

@@ -15,15 +15,15 @@ from group_answers import Actor
 from group_play import GROUP, Play, duration
 from immutables import Map
 
-from barnabas.coordinator.consumer_group import ConsumerGroup
-from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
-from barnabas.coordinator.consumer_step import KnownTopics
-from barnabas.coordinator.embedded_protocol import version_of
-from barnabas.coordinator.group_requests import GroupRequest
-from barnabas.coordinator.group_settings import GroupSettings
-from barnabas.coordinator.group_shard import GroupShard
-from barnabas.coordinator.group_tally import GroupTally
-from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
+from barnabas.coordinator.classic.embedded_protocol import version_of
+from barnabas.coordinator.consumer.group import ConsumerGroup
+from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
+from barnabas.coordinator.consumer.step import KnownTopics
+from barnabas.coordinator.groups.requests import GroupRequest
+from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.groups.shard import GroupShard
+from barnabas.coordinator.groups.tally import GroupTally
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.records import PartitionRecord
 from barnabas.metadata.topics_image import TopicImage, TopicsImage

@@ -13,13 +13,13 @@ from typing import Any
 
 from group_answers import Actor, told
 
-from barnabas.coordinator.classic_group import ClassicGroup
-from barnabas.coordinator.effects import Effects, ProducerIdEpoch
-from barnabas.coordinator.group_requests import GroupRequest, TopicsDeleted
-from barnabas.coordinator.group_settings import GroupSettings
-from barnabas.coordinator.group_shard import GroupShard
-from barnabas.coordinator.group_tally import GroupTally
-from barnabas.coordinator.offset_protocol import FetchOffsets
+from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.groups.offset_protocol import FetchOffsets
+from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
+from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.groups.shard import GroupShard
+from barnabas.coordinator.groups.tally import GroupTally
+from barnabas.coordinator.runtime.effects import Effects, ProducerIdEpoch
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from group_play import Play, compare
 
-from barnabas.coordinator.group_settings import GroupSettings
+from barnabas.coordinator.groups.settings import GroupSettings
 
 TRANSCRIPTS = sorted(Path(__file__).with_name("groups").glob("*.txt"))
 

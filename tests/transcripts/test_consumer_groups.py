@@ -12,7 +12,7 @@ import pytest
 from consumer_group_play import ConsumerPlay
 from group_play import compare
 
-from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings, MigrationPolicy
+from barnabas.coordinator.consumer.settings import ConsumerGroupSettings, MigrationPolicy
 
 TRANSCRIPTS = sorted(Path(__file__).with_name("consumer_groups").glob("*.txt"))
 

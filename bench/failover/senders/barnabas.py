@@ -8,7 +8,7 @@ import time
 from typing import NamedTuple
 
 from barnabas import BarnabasError, Producer, ProducerSettings
-from barnabas.client.batch import Delivery
+from barnabas.client.produce.batch import Delivery
 from bench.failover.senders.voice import Task, Voice, task_of
 
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from barnabas.cli.failure import Failure
-from barnabas.client.cluster import Cluster
-from barnabas.client.isolation import Visibility
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.fetch.isolation import Visibility
 from barnabas.client.offsets import ISOLATION_LEVELS
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from barnabas.cli.doctor_facts import DiskFacts, Facts
 from barnabas.cli.doctor_finding import BAD, NAMES_MAX, NOTE, WARNING, Finding, count, some
-from barnabas.cli.output import duration, size
-from barnabas.client.metadata import PartitionMetadata
+from barnabas.cli.terminal.output import duration, size
+from barnabas.client.cluster.metadata import PartitionMetadata
 from barnabas.model.ids import TopicPartition
 
 FREE_BAD: Final = 0.05

@@ -10,20 +10,20 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.cli.txn import OPEN_STATES, Waiting, find_waiting
-from barnabas.client.admin_configs import Resource, ResourceKind
-from barnabas.client.lag import Lag, lags
+from barnabas.cli.cluster.txn import OPEN_STATES, Waiting, find_waiting
+from barnabas.client.admin.configs import Resource, ResourceKind
+from barnabas.client.group.lag import Lag, lags
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, list_offsets
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_brokers import ClusterDescription, LogDirectory
-    from barnabas.client.admin_groups import GroupDescription
-    from barnabas.client.admin_quorum import QuorumDescription
-    from barnabas.client.admin_transactions import TransactionDescription
-    from barnabas.client.metadata import Broker, TopicMetadata
+    from barnabas.client.admin.brokers import ClusterDescription, LogDirectory
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.groups import GroupDescription
+    from barnabas.client.admin.quorum import QuorumDescription
+    from barnabas.client.admin.transactions import TransactionDescription
+    from barnabas.client.cluster.metadata import Broker, TopicMetadata
 
 CONNECT_SECONDS_MAX: Final = 3.0
 QUORUM_SECONDS_MAX: Final = 5.0

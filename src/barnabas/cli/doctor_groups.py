@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from barnabas.cli.cluster.txn import explain
 from barnabas.cli.doctor_facts import Facts, GroupFacts
 from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding, count, some
-from barnabas.cli.output import duration
-from barnabas.cli.txn import explain
-from barnabas.client.admin_transactions import TransactionDescription
-from barnabas.client.lag import Lag
+from barnabas.cli.terminal.output import duration
+from barnabas.client.admin.transactions import TransactionDescription
+from barnabas.client.group.lag import Lag
 from barnabas.model.ids import TopicPartition
 
 EMPTY: Final = "Empty"

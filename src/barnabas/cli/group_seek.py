@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.cli import moments
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import is_table, print_table, print_value
+from barnabas.cli.terminal.output import is_table, print_table, print_value
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, resolve
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.client import Admin
 
 EMPTY: Final = "Empty"
 

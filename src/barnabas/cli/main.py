@@ -30,7 +30,7 @@ class Parser(ArgumentParser):
     """What cannot be read is said in one line; whoever wants to see all options asks for them."""
 
     def error(self, message: str) -> NoReturn:
-        from barnabas.cli.misuse import advice
+        from barnabas.cli.terminal.misuse import advice
 
         question = advice(self, message)
         print(f"{self.prog}: {message}{question or ';'} `{self.prog} --help` says what there is", file=sys.stderr)
@@ -47,32 +47,32 @@ class Parser(ArgumentParser):
 
 
 COMMANDS: Final = {
-    "up": Command("start", "start a broker here; an empty data directory becomes a new cluster"),
-    "down": Command("down", "stop the brokers of a data directory"),
-    "purge": Command("purge", "stop the brokers of a data directory and delete it"),
-    "status": Command("status", "show what runs from a data directory, and where it is reached"),
-    "cluster": Command("cluster", "show what the cluster is made of, and whether it is well"),
-    "broker": Command("broker", "start one broker of a cluster; list, empty and forget brokers"),
-    "topic": Command("topic", "create, list, describe, change and delete topics"),
-    "group": Command("group", "list, describe, move and delete consumer groups; how far they are behind"),
-    "produce": Command("produce", "send records read from standard input"),
-    "consume": Command("consume", "print records of topics"),
-    "reassign": Command("reassign", "move partitions from broker to broker"),
-    "leader": Command("leader", "elect leaders of partitions"),
-    "config": Command("config", "show and change the settings of topics, brokers and groups"),
-    "acl": Command("acl", "list, create and delete rules of who may do what"),
-    "user": Command("user", "create, list and delete those who sign in by SCRAM"),
-    "txn": Command("txn", "list, describe and abort transactions; say what readers are waiting for"),
-    "run": Command("run", "run the pipelines of a file on Spark"),
-    "pipeline": Command("pipeline", "list and describe pipelines"),
-    "profile": Command("profile", "name clusters and how to sign in to them, and choose one"),
-    "batch": Command("batch", "run the commands of a file, one a line"),
-    "generate": Command("generate", "print a dashboard for Grafana, and rules and a job for Prometheus"),
-    "doctor": Command("doctor", "say what is wrong, how that shows and what mends it"),
-    "debug": Command("debug", "gather in one archive what somebody needs who is asked to help"),
-    "dump": Command("dump", "show and verify the files of a data directory, without a broker"),
-    "completion": Command("completion", "let the shell complete commands, options and names"),
-    "version": Command("version", "print the version"),
+    "up": Command("serve.start", "start a broker here; an empty data directory becomes a new cluster"),
+    "down": Command("serve.down", "stop the brokers of a data directory"),
+    "purge": Command("serve.purge", "stop the brokers of a data directory and delete it"),
+    "status": Command("serve.status", "show what runs from a data directory, and where it is reached"),
+    "cluster": Command("cluster.cluster", "show what the cluster is made of, and whether it is well"),
+    "broker": Command("cluster.broker", "start one broker of a cluster; list, empty and forget brokers"),
+    "topic": Command("cluster.topic", "create, list, describe, change and delete topics"),
+    "group": Command("cluster.group", "list, describe, move and delete consumer groups; how far they are behind"),
+    "produce": Command("records.produce", "send records read from standard input"),
+    "consume": Command("records.consume", "print records of topics"),
+    "reassign": Command("cluster.reassign", "move partitions from broker to broker"),
+    "leader": Command("cluster.leader", "elect leaders of partitions"),
+    "config": Command("cluster.config", "show and change the settings of topics, brokers and groups"),
+    "acl": Command("cluster.acl", "list, create and delete rules of who may do what"),
+    "user": Command("cluster.user", "create, list and delete those who sign in by SCRAM"),
+    "txn": Command("cluster.txn", "list, describe and abort transactions; say what readers are waiting for"),
+    "run": Command("pipelines.run", "run the pipelines of a file on Spark"),
+    "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
+    "profile": Command("terminal.profile", "name clusters and how to sign in to them, and choose one"),
+    "batch": Command("terminal.batch", "run the commands of a file, one a line"),
+    "generate": Command("files.generate", "print a dashboard for Grafana, and rules and a job for Prometheus"),
+    "doctor": Command("cluster.doctor", "say what is wrong, how that shows and what mends it"),
+    "debug": Command("files.debug", "gather in one archive what somebody needs who is asked to help"),
+    "dump": Command("files.dump", "show and verify the files of a data directory, without a broker"),
+    "completion": Command("terminal.completion", "let the shell complete commands, options and names"),
+    "version": Command("terminal.version", "print the version"),
 }
 
 _HEAD: Final = """\
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = "version" if words[0] in ("-V", "--version") else words[0]
     command = COMMANDS.get(name)
     if command is None:
-        from barnabas.cli.misuse import near
+        from barnabas.cli.terminal.misuse import near
 
         question = near(name, COMMANDS) or ";"
         print(f"barnabas: there is no command {name!r}{question} `barnabas --help` lists them", file=sys.stderr)
@@ -122,7 +122,7 @@ def _carry_out(run: object, parser: ArgumentParser, words: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        from barnabas.cli.output import silence
+        from barnabas.cli.terminal.output import silence
 
         silence()
         return 0

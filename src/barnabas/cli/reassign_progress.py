@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_replicas import Reassignment
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.replicas import Reassignment
 
 Sizes = Mapping[int, Mapping[TopicPartition, int]]  # by broker
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.verbs import complain, outcomes_of
-from barnabas.client.admin_configs import Change, Operation, Resource, ResourceKind
+from barnabas.cli.terminal.verbs import complain, outcomes_of
+from barnabas.client.admin.configs import Change, Operation, Resource, ResourceKind
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.client import Admin
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS: Final = "leader.replication.throttled.replicas"

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import NOBODY, duration, is_table, print_facts, print_table, print_value, size
-from barnabas.cli.verbs import admin_of, now_ms
+from barnabas.cli.terminal.connection import attend
+from barnabas.cli.terminal.output import NOBODY, duration, is_table, print_facts, print_table, print_value, size
+from barnabas.cli.terminal.verbs import admin_of, now_ms
 
 if TYPE_CHECKING:
     from barnabas.cli.batch_reader import ReadBatch

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from barnabas.cli.output import print_facts, print_table
-from barnabas.client.admin import Admin
-from barnabas.client.admin_configs import ConfigSource, Resource, ResourceKind
-from barnabas.client.metadata import TopicMetadata
+from barnabas.cli.terminal.output import print_facts, print_table
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.configs import ConfigSource, Resource, ResourceKind
+from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition

@@ -11,18 +11,18 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.commits import OffsetAndMetadata
-from barnabas.client.connections import retrieved
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import Cursor
-from barnabas.client.fetcher import Fetcher
-from barnabas.client.group import Group, RebalanceListener
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.connections import retrieved
+from barnabas.client.fetch.cursor import Cursor
+from barnabas.client.fetch.fetcher import Fetcher
+from barnabas.client.group.commits import OffsetAndMetadata
+from barnabas.client.group.consumer_group import Group, RebalanceListener
+from barnabas.client.group.stored_offsets import StoredOffsets
 from barnabas.client.offsets import EARLIEST, LATEST_TIMESTAMP, Start, list_offsets, resolve
 from barnabas.client.record import ConsumerRecord
 from barnabas.client.serdes.serde import K, Serde, V
-from barnabas.client.settings import settled
-from barnabas.client.stored_offsets import StoredOffsets
+from barnabas.client.settings.client import settled
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition
 from barnabas.wire.columns import schema
 from barnabas.world.world import World

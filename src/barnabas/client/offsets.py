@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
 from barnabas.model.ids import NO_OFFSET, TopicPartition

@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, Self, cast
 
-from barnabas.client.accumulator import Accumulator
-from barnabas.client.arrow_rows import ArrowRows, by_value, checked, slices
-from barnabas.client.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
-from barnabas.client.cluster import Cluster
-from barnabas.client.commits import GroupMetadata, OffsetAndMetadata
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.errors import NoTransaction, ProducerClosed, TransactionAborted
-from barnabas.client.intake import Intake, metadata_of
-from barnabas.client.metadata import TopicMetadata
-from barnabas.client.partitioner import Partitioner
-from barnabas.client.partitioning import Partitioning
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.sender import Sender
+from barnabas.client.group.commits import GroupMetadata, OffsetAndMetadata
+from barnabas.client.produce.accumulator import Accumulator
+from barnabas.client.produce.arrow_rows import ArrowRows, by_value, checked, slices
+from barnabas.client.produce.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
+from barnabas.client.produce.intake import Intake, metadata_of
+from barnabas.client.produce.partitioner import Partitioner
+from barnabas.client.produce.partitioning import Partitioning
+from barnabas.client.produce.sender import Sender
 from barnabas.client.serdes.serde import K, Serde, V
-from barnabas.client.settings import settled
+from barnabas.client.settings.client import settled
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, State, Transactions, end_transaction
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.offsets import EARLIEST, LATEST, Start, resolve
-from barnabas.client.settings import settled
+from barnabas.client.settings.client import settled
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.columns import schema
 

@@ -19,13 +19,13 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from barnabas.client.batch import Identity
-from barnabas.client.cluster import Cluster
-from barnabas.client.commits import GROUP_LANE, GroupMetadata, OffsetAndMetadata, check_storable
-from barnabas.client.coordinators import Coordinator, KeyKind
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import NoTransaction, ProducerFenced, TransactionAborted
-from barnabas.client.group_protocol import by_topic
-from barnabas.client.transaction_requests import (
+from barnabas.client.group.commits import GROUP_LANE, GroupMetadata, OffsetAndMetadata, check_storable
+from barnabas.client.group.protocol import by_topic
+from barnabas.client.produce.batch import Identity
+from barnabas.client.produce.transaction_requests import (
     add_offsets_request,
     add_partitions_request,
     offset_commit_request,

@@ -1,7 +1,7 @@
 """AlterClientQuotas and DescribeClientQuotas: what users, client ids and addresses may have, in the metadata log.
 
 Whose quota applies to whom, and what happens to those above it, is decided where requests are counted
-(``broker/quotas.py``); here a quota is only a name with a number.
+(``broker/quotas/quotas.py``); here a quota is only a name with a number.
 """
 
 from __future__ import annotations

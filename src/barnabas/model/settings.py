@@ -1,7 +1,8 @@
 """What a setting is: declared once, with its type, range, default, text and when a change takes effect.
 
-The settings themselves live beside what they govern (``storage/settings.py``, ``broker/settings.py``). This module
-reads values from text, checks them and suggests the right name for a misspelt one; it knows no setting by name.
+The settings themselves live beside what they govern (``storage/settings.py``, ``broker/settings/broker.py``). This
+module reads values from text, checks them and suggests the right name for a misspelt one; it knows no setting by
+name.
 """
 
 from __future__ import annotations

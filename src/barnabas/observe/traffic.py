@@ -1,6 +1,6 @@
 """What went into a partition and came out of it since the broker took it up: counters, and nothing else.
 
-The handlers of Produce and Fetch count on the way; ``broker/traffic_metrics.py`` adds them up by topic when somebody
+The handlers of Produce and Fetch count on the way; ``broker/metrics/traffic.py`` adds them up by topic when somebody
 looks.
 """
 

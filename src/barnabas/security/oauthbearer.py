@@ -2,7 +2,7 @@
 
 A token is believed if a key of the set has signed it, it comes from the expected issuer for the expected audience, and
 it is neither expired nor early. Everything else is refused, an unsigned token first of all. Where the keys come from is
-the broker's business (``broker/oauth_keys.py``); checking takes a while and is done off the loop.
+the broker's business (``broker/access/oauth_keys.py``); checking takes a while and is done off the loop.
 """
 
 from __future__ import annotations

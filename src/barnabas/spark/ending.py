@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql.datasource import WriterCommitMessage
 
 from barnabas.client.errors import ProducerFenced
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, end_transaction
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.spark.link import Link, link

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from barnabas.client.blocking import LoopThread
-from barnabas.client.cluster import Cluster
-from barnabas.client.settings import Settings
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.settings.client import Settings
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from barnabas.client.admin import Admin
-from barnabas.client.admin_topics import NewTopic
-from barnabas.client.cluster import Cluster
-from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata
-from barnabas.client.coordinators import Coordinator, KeyKind
+from barnabas.client.admin.client import Admin
+from barnabas.client.admin.topics import NewTopic
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.coordinators import Coordinator, KeyKind
+from barnabas.client.group.commits import Commits, GroupMetadata, OffsetAndMetadata
 from barnabas.client.producer import Producer
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
 from barnabas.model.settings import InvalidSetting
 from barnabas.spark.errors import InvalidOption
 

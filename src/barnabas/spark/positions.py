@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.metadata import TopicMetadata
+from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset, list_offsets
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from typing import Final
 
-from barnabas.client.admin import Admin
-from barnabas.client.commits import Commits, GroupMetadata, OffsetAndMetadata
-from barnabas.client.coordinators import Coordinator, KeyKind
+from barnabas.client.admin.client import Admin
+from barnabas.client.cluster.coordinators import Coordinator, KeyKind
+from barnabas.client.group.commits import Commits, GroupMetadata, OffsetAndMetadata
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.errors import OffsetGone
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, Start, list_offsets
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.errors import DataLost, ReadStalled
 from barnabas.spark.frugality import give_back

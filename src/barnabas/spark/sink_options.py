@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.options import Options
 

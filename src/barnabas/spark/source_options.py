@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.offsets import EARLIEST, LATEST, parse, parse_assignment

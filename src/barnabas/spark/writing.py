@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.spark.ending import Written
 from barnabas.spark.errors import BatchChanged, InvalidOption

@@ -1,7 +1,8 @@
 """The settings of a topic, each declared once, and their values as one typed, frozen object.
 
-How a value is inherited from the broker is decided by whoever holds both (``broker/settings.py``): a setting here
-only names the broker settings that give its default. The log, the validator and retention read :class:`TopicSettings`.
+How a value is inherited from the broker is decided by whoever holds both (``broker/settings/broker.py``): a setting
+here only names the broker settings that give its default. The log, the validator and retention read
+:class:`TopicSettings`.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.testing.process import STOP_SECONDS_MAX, ServerProcess
 from barnabas.world.adjustable import AdjustableClock
 from barnabas.world.memory import MemoryDisk

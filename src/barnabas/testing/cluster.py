@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from barnabas.broker.local_cluster import CONFIG_FILE, CONTROLLERS_MAX, Address, local_cluster, properties_text
+from barnabas.broker.settings.local_cluster import CONFIG_FILE, CONTROLLERS_MAX, Address, local_cluster, properties_text
 from barnabas.testing.process import ServerProcess
 from barnabas.world.real import free_ports
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from barnabas.broker.node import Node
+from barnabas.broker.node.node import Node
 from barnabas.model.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
 from barnabas.storage.log import PartitionLog
 from barnabas.wire.batch import BatchHeader, iterate

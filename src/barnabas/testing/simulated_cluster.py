@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Final
 
-from barnabas.broker.local_cluster import Address, local_cluster
-from barnabas.broker.node import Node
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.local_cluster import Address, local_cluster
 from barnabas.testing.loop import SimulatedLoop
 from barnabas.testing.world import SeededEntropy, SimulatedClock, simulated_world
 from barnabas.world.memory import MemoryDisk

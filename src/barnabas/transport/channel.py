@@ -2,7 +2,7 @@
 
 Requests may be pipelined; a Kafka broker answers in the order of the requests, and the correlation ids prove it. While
 it is held, or has no room, requests wait and keep their order. No time-out, no retry and no version is chosen here:
-``barnabas.client.connections`` and replication's fetchers do that.
+``barnabas.client.cluster.connections`` and replication's fetchers do that.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A request is answered at once (a list of parts), later without holding up those behind it (a future), or by a
 coroutine, during which the connection handles no further request. What a frame means is not known here: ``serve``
-decides, see ``barnabas.broker.dispatch``.
+decides, see ``barnabas.broker.requests.dispatch``.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import admission, transaction_calls
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.coordinators import admission, transaction_calls
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.broker_life import (
+from barnabas.broker.node.broker_life import (
     CATCH_UP_MS,
     FIRST_LEAVE_MS,
     LEAVE_MS_MAX,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.security_settings import Protocol
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.security import Protocol
 from barnabas.model.settings import InvalidSetting
 
 BOTH = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from barnabas.broker.controller_link import ControllerLink
+from barnabas.broker.controller.link import ControllerLink
 from barnabas.raft.delivery import LeaderAndEpoch
 from barnabas.testing.loop import simulate
 from barnabas.transport.links import Links

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from barnabas.broker.directory_assignments import DirectoryAssignments
+from barnabas.broker.controller.directory_assignments import DirectoryAssignments
 from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.partition_image import PartitionImage, TopicIdPartition
 from barnabas.model import errors

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker import dispatch
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.routes import ROUTES
+from barnabas.broker.requests import dispatch
+from barnabas.broker.requests.dispatch import Dispatcher
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.model.errors import CorruptBatch, Malformed
 from barnabas.observe.request_times import RequestTimes
 from barnabas.wire.api import ApiKey

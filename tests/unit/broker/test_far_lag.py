@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.far_lag import PAUSE_MS, REQUESTS_MAX, Committed, FarLags
-from barnabas.broker.far_questions import PARTITIONS_PER_REQUEST_MAX
+from barnabas.broker.lag.remote_lag import PAUSE_MS, REQUESTS_MAX, Committed, FarLags
+from barnabas.broker.lag.remote_queries import PARTITIONS_PER_REQUEST_MAX
 from barnabas.model.ids import Uuid
 from barnabas.transport.channel import PeerGone
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse

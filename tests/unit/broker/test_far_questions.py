@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from barnabas.broker import far_questions
-from barnabas.broker.far_questions import Questions, Standing
-from barnabas.broker.offset_times import UNKNOWN
+from barnabas.broker.lag import remote_queries as far_questions
+from barnabas.broker.lag.offset_times import UNKNOWN
+from barnabas.broker.lag.remote_queries import Questions, Standing
 from barnabas.model import errors
 from barnabas.model.ids import NO_TIMESTAMP, TopicPartition
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hand_clock import HandClock
 
-from barnabas.broker.fetch_sessions import EVICTION_MS_MIN, FINAL_EPOCH, INITIAL_EPOCH, FetchSessions, Session
+from barnabas.broker.fetching.sessions import EVICTION_MS_MIN, FINAL_EPOCH, INITIAL_EPOCH, FetchSessions, Session
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.testing.world import SeededEntropy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from barnabas.broker.fetch_turns import FETCHES_PER_TURN_MAX, FetchTurns
+from barnabas.broker.fetching.turns import FETCHES_PER_TURN_MAX, FetchTurns
 
 
 def test_those_that_exceed_a_turn_queue_in_order_and_others_get_in_between() -> None:

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from barnabas.broker.cluster_settings import ClusterSettings, Server
-from barnabas.broker.joining import CannotAsk, Home, Membership, WrongCluster, find_cluster, look_at, standing
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.joining import CannotAsk, Home, Membership, WrongCluster, find_cluster, look_at, standing
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.cluster import ClusterSettings, Server
 from barnabas.model.ids import Uuid
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 from barnabas.storage.identity import MetaProperties, write_meta_properties

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.settings import ALIASES, BROKER_SETTINGS
-from barnabas.broker.unoffered_settings import unoffered_settings
+from barnabas.broker.settings.broker import ALIASES, BROKER_SETTINGS
+from barnabas.broker.settings.unoffered import unoffered_settings
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 

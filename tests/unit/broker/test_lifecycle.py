@@ -8,9 +8,9 @@ from typing import TypeAlias, cast
 
 from waiting import until_async
 
-from barnabas.broker.broker_life import Phase
-from barnabas.broker.controller_link import ControllerLink
-from barnabas.broker.lifecycle import Lifecycle
+from barnabas.broker.controller.link import ControllerLink
+from barnabas.broker.node.broker_life import Phase
+from barnabas.broker.node.lifecycle import Lifecycle
 from barnabas.model import errors
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import simulated_world

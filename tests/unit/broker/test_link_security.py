@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.link_security import broker_links, controller_links
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.link_security import broker_links, controller_links
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.settings import InvalidSetting

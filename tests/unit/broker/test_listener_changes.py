@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.listener_changes import check_change, is_about_listeners, listener_of, shapes
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.listener_changes import check_change, is_about_listeners, listener_of, shapes
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model.settings import InvalidSetting
 
 MAP = "listener.security.protocol.map"

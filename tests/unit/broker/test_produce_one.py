@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.controller_requests import create_topics
-from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.controller.requests import create_topics
 from barnabas.broker.handlers import produce, produce_one
-from barnabas.broker.node import Node
-from barnabas.broker.profile import DEVELOPMENT
-from barnabas.broker.request import Request
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.node.node import Node
+from barnabas.broker.requests.dispatch import Dispatcher
+from barnabas.broker.requests.request import Request
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.settings.profile import DEVELOPMENT
 from barnabas.model.ids import Uuid
 from barnabas.testing.loop import simulate
 from barnabas.testing.world import simulated_world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from barnabas.broker.quorum_peers import SocketPeers
+from barnabas.broker.controller.quorum_peers import SocketPeers
 from barnabas.model.ids import METADATA_TOPIC, Uuid
 from barnabas.raft.driver import RaftDriver
 from barnabas.raft.settings import RaftSettings

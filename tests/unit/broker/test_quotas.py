@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hand_clock import HandClock
 
-from barnabas.broker import quotas
-from barnabas.broker.quota_settings import QuotaSettings
-from barnabas.broker.quotas import Quotas
+from barnabas.broker.quotas import quotas
+from barnabas.broker.quotas.quotas import Quotas
+from barnabas.broker.settings.quotas import QuotaSettings
 from barnabas.metadata.quotas_image import ClientQuotasImage
 from barnabas.metadata.records import ClientQuotaRecord
 

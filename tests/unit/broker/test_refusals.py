@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.refusals import refusal
-from barnabas.broker.routes import CONTROLLER_ROUTES, ROUTES, Route
+from barnabas.broker.access.refusals import refusal
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES, Route
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.wire.message import Message, decode, encode

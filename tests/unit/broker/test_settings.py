@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.endpoints import Endpoint, parse_endpoint
-from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
+from barnabas.broker.settings.broker import BROKER_SETTINGS, BrokerSettings
+from barnabas.broker.settings.endpoints import Endpoint, parse_endpoint
 from barnabas.model.settings import InvalidSetting
 from barnabas.storage.settings import TOPIC_SETTINGS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.settings import UNITS_MS, BrokerSettings
+from barnabas.broker.settings.broker import UNITS_MS, BrokerSettings
 from barnabas.model.settings import InvalidSetting, Kind, Setting
 from barnabas.storage.settings import TOPIC_SETTINGS
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 
 import pytest
 
-from barnabas.cli.completion import SCRIPTS, candidates
 from barnabas.cli.main import COMMANDS, main
+from barnabas.cli.terminal.completion import SCRIPTS, candidates
 
 NAMES = {"TOPIC": ["orders", "others", "users"], "GROUP": ["billing"]}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.config_edit import changes_of, own_settings, text_of
+from barnabas.cli.cluster.config_edit import changes_of, own_settings, text_of
 from barnabas.cli.failure import Failure
-from barnabas.client.admin_configs import Change, ConfigEntry, ConfigSource, Operation, Resource, ResourceKind
+from barnabas.client.admin.configs import Change, ConfigEntry, ConfigSource, Operation, Resource, ResourceKind
 
 TOPIC = Resource(ResourceKind.TOPIC, "orders")
 

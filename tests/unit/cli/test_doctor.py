@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.cli.cluster.txn import Waiting
 from barnabas.cli.doctor_cluster import cluster_findings, harmless_death
 from barnabas.cli.doctor_facts import DiskFacts, Facts, GroupFacts
 from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding
 from barnabas.cli.doctor_groups import group_findings, producer_findings
-from barnabas.cli.txn import Waiting
-from barnabas.client.admin_brokers import ClusterDescription, LogDirectory, ReplicaOnDisk
-from barnabas.client.admin_groups import GroupDescription, GroupMember
-from barnabas.client.admin_quorum import QuorumDescription, QuorumReplica
-from barnabas.client.admin_transactions import ActiveProducer, TransactionDescription
-from barnabas.client.lag import Lag
-from barnabas.client.metadata import Broker, PartitionMetadata, TopicMetadata
+from barnabas.client.admin.brokers import ClusterDescription, LogDirectory, ReplicaOnDisk
+from barnabas.client.admin.groups import GroupDescription, GroupMember
+from barnabas.client.admin.quorum import QuorumDescription, QuorumReplica
+from barnabas.client.admin.transactions import ActiveProducer, TransactionDescription
+from barnabas.client.cluster.metadata import Broker, PartitionMetadata, TopicMetadata
+from barnabas.client.group.lag import Lag
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import ZERO_UUID, TopicPartition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.settings import ALIASES, BROKER_SETTINGS
-from barnabas.cli.environment import settings_of_environment, variable
+from barnabas.broker.settings.broker import ALIASES, BROKER_SETTINGS
+from barnabas.cli.serve.environment import settings_of_environment, variable
 from barnabas.model.settings import InvalidSetting
 
 

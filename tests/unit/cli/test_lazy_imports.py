@@ -13,7 +13,7 @@ HEAVY = ("fastavro", "google", "msgspec", "pyarrow", "pyspark", "rich", "uvloop"
 ELSEWHERE = (
     "barnabas.broker",
     "barnabas.cli.avro_json",
-    "barnabas.cli.debug_bundle",
+    "barnabas.cli.files.debug_bundle",
     "barnabas.cli.decoding",
     "barnabas.cli.doctor_facts",
     "barnabas.cli.schemas",
@@ -71,7 +71,7 @@ def test_the_help_needs_nearly_nothing() -> None:
 def test_a_command_leaves_alone_what_others_need(words: tuple[str, ...]) -> None:
     where = () if "--help" in words else ("-b", nobody())
     found = imported(*words, *where)
-    assert "barnabas.cli.connection" in found, "the command was not even read"
+    assert "barnabas.cli.terminal.connection" in found, "the command was not even read"
     assert of(found, (*HEAVY, *ELSEWHERE)) == []
 
 

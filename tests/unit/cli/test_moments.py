@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.consume import prepare
 from barnabas.cli.failure import Failure
 from barnabas.cli.moments import parse_window
+from barnabas.cli.records.consume import prepare
 from barnabas.client.offsets import EARLIEST, LATEST, Start
 
 NOW = 1_000_000_000_000

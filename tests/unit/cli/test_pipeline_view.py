@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from barnabas.cli.pipeline_view import BAR_CELLS, Behind, LineView, TableView, amount, bar
-from barnabas.cli.run import _watch
+from barnabas.cli.pipelines.pipeline_view import BAR_CELLS, Behind, LineView, TableView, amount, bar
+from barnabas.cli.pipelines.run import _watch
 from barnabas.spark.runner import Run, State
 
 NAMED: Any = SimpleNamespace(name="copied")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.connection import add_connection, settings_of
 from barnabas.cli.failure import Failure
 from barnabas.cli.main import FAILED, main
-from barnabas.cli.profiles import path_of, profile_in_use, write_profile
-from barnabas.client.settings import Settings
+from barnabas.cli.terminal.connection import add_connection, settings_of
+from barnabas.cli.terminal.profiles import path_of, profile_in_use, write_profile
+from barnabas.client.settings.client import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_profiles_are_listed_shown_and_deleted(capsys: pytest.CaptureFixture[str
 def test_values_survive_their_file() -> None:
     value = 'a\\b = "c"\n\t:#!é '
     write_profile("odd", {"sasl.password": value.strip(), "client.id": " leading"})
-    from barnabas.cli.config_file import read_config
+    from barnabas.cli.serve.config_file import read_config
 
     assert read_config(path_of("odd")) == {"sasl.password": value.strip(), "client.id": " leading"}
 

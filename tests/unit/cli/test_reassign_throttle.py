@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.cli.reassign_progress import Progress, progress
 from barnabas.cli.reassign_throttle import FOLLOWERS, LEADERS, RATES, limits, no_limits, rate
-from barnabas.client.admin_configs import Change, Operation, Resource, ResourceKind
-from barnabas.client.admin_replicas import Reassignment
+from barnabas.client.admin.configs import Change, Operation, Resource, ResourceKind
+from barnabas.client.admin.replicas import Reassignment
 from barnabas.model.ids import TopicPartition
 
 KEY = TopicPartition("t", 0)

@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.cli.failure import Failure
 from barnabas.cli.record_format import Line, compile_output
-from barnabas.cli.record_frames import FrameReader, Part, has_lengths
-from barnabas.cli.record_input import Input, compile_input, parse_format
+from barnabas.cli.records.record_frames import FrameReader, Part, has_lengths
+from barnabas.cli.records.record_input import Input, compile_input, parse_format
 
 
 def reader(text: str) -> FrameReader:

@@ -6,7 +6,7 @@ import io
 
 from hand_clock import HandClock
 
-from barnabas.cli.recovery_bar import RecoveryBar
+from barnabas.cli.serve.recovery_bar import RecoveryBar
 from barnabas.storage.progress import RecoveryProgress
 
 MIB = 1024 * 1024

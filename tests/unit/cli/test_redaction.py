@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from barnabas.cli.profiles import is_secret, shown
-from barnabas.cli.redaction import Redaction, secrets_in
+from barnabas.cli.files.redaction import Redaction, secrets_in
+from barnabas.cli.terminal.profiles import is_secret, shown
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="hush" user_bob=mute;'
 

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.cli.failure import Failure
 from barnabas.cli.main import main
-from barnabas.cli.running import LOCK_FILE, NOTE_FILE, Running, find_running, find_supervisor, noted, supervised
+from barnabas.cli.serve.running import LOCK_FILE, NOTE_FILE, Running, find_running, find_supervisor, noted, supervised
 from barnabas.world.real import RealDisk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.yaml_text import yaml_text
+from barnabas.cli.terminal.yaml_text import yaml_text
 
 
 def test_maps_and_lists_are_nested_by_indent() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.accumulator import Accumulator, PartitionQueue
-from barnabas.client.batch import Batch, Delivery, Identity
 from barnabas.client.errors import LostSequence, TimedOut
+from barnabas.client.produce.accumulator import Accumulator, PartitionQueue
+from barnabas.client.produce.batch import Batch, Delivery, Identity
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition

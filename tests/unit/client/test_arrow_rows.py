@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from barnabas.client.arrow_rows import ArrowRows, size_of_rows, slices
+from barnabas.client.produce.arrow_rows import ArrowRows, size_of_rows, slices
 
 
 def table(sizes: list[int], **more: list[bytes]) -> pa.Table:

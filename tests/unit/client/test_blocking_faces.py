@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client import admin, blocking, blocking_admin, consumer, producer, topic
+from barnabas.client import blocking, consumer, producer, topic
+from barnabas.client.admin import client as admin
+from barnabas.client.blocking import admin as blocking_admin
 
 # What has no meaning without a loop, or is there under another name.
 ASYNC_ONLY = {

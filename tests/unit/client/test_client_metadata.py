@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.metadata import Broker, ClusterMetadata
+from barnabas.client.cluster.metadata import Broker, ClusterMetadata
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.wire.messages.metadata import MetadataResponse
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.admin import Admin
+from barnabas.client.admin.client import Admin
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.foreign_settings import advice, foreign_names
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
-from barnabas.client.settings import Settings, address_of
+from barnabas.client.settings.client import Settings, address_of
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.foreign import advice, foreign_names
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.settings import InvalidSetting, SettingTable
 
 

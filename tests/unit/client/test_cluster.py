@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.cluster import BOOTSTRAP_ID, Cluster
+from barnabas.client.cluster.cluster import BOOTSTRAP_ID, Cluster
+from barnabas.client.cluster.metadata import Broker, ClusterMetadata
 from barnabas.client.errors import ClusterUnreachable
-from barnabas.client.metadata import Broker, ClusterMetadata
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.transport.channel import PeerGone

@@ -9,9 +9,9 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 
 import pytest
 
-from barnabas.client.connections import Connection
+from barnabas.client.cluster.connections import Connection
 from barnabas.client.errors import TimedOut
-from barnabas.client.settings import Settings
+from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.wire.frame import RequestHeader, decode_request_header, encode_response

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.consumer_membership import ConsumerMembership
 from barnabas.client.errors import GroupRefused
-from barnabas.client.group_protocol import NO_GENERATION
-from barnabas.client.membership import Outcome, Phase
+from barnabas.client.group.consumer_membership import ConsumerMembership
+from barnabas.client.group.membership import Outcome, Phase
+from barnabas.client.group.protocol import NO_GENERATION
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition, Uuid

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import Chunk, Cursor
-from barnabas.client.isolation import Visibility
+from barnabas.client.fetch.cursor import Chunk, Cursor
+from barnabas.client.fetch.isolation import Visibility
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.batch import read_header

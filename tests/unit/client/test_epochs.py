@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import UNVALIDATED, Chunk, Cursor
-from barnabas.client.epochs import STARTS_MAX, EpochStart, EpochTrail
-from barnabas.client.fetch_session import FetchSession, Wanted, request_of
-from barnabas.client.isolation import Visibility
-from barnabas.client.truncation import EpochEnd
+from barnabas.client.fetch.cursor import UNVALIDATED, Chunk, Cursor
+from barnabas.client.fetch.epochs import STARTS_MAX, EpochStart, EpochTrail
+from barnabas.client.fetch.isolation import Visibility
+from barnabas.client.fetch.session import FetchSession, Wanted, request_of
+from barnabas.client.fetch.truncation import EpochEnd
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
 from barnabas.wire.records import encode_batch
 

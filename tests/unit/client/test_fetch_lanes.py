@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.fetch_lanes import FETCH_LANE, HELD_SECONDS_MIN, SIDE_LANE, FetchLanes
+from barnabas.client.fetch.lanes import FETCH_LANE, HELD_SECONDS_MIN, SIDE_LANE, FetchLanes
 from barnabas.model.ids import TopicPartition
 
 IDLE, BUSY = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.fetch_session import EPOCH_MAX, FetchSession, Wanted
+from barnabas.client.fetch.session import EPOCH_MAX, FetchSession, Wanted
 from barnabas.model.ids import TopicPartition, Uuid
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer_settings import ConsumerSettings
-from barnabas.client.cursor import Cursor
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import Broker, ClusterMetadata, PartitionMetadata, TopicMetadata
 from barnabas.client.errors import TimedOut
-from barnabas.client.fetch_lanes import FETCH_LANE, SIDE_LANE
-from barnabas.client.fetcher import Fetcher
-from barnabas.client.metadata import Broker, ClusterMetadata, PartitionMetadata, TopicMetadata
-from barnabas.client.settings import Settings
+from barnabas.client.fetch.cursor import Cursor
+from barnabas.client.fetch.fetcher import Fetcher
+from barnabas.client.fetch.lanes import FETCH_LANE, SIDE_LANE
+from barnabas.client.settings.client import Settings
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.transport.backoff import Backoff

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.assignors import ASSIGNORS
 from barnabas.client.errors import GroupRefused
-from barnabas.client.group_protocol import (
+from barnabas.client.group.assignors import ASSIGNORS
+from barnabas.client.group.membership import Membership, Outcome, Phase
+from barnabas.client.group.protocol import (
     NO_GENERATION,
     Subscription,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from barnabas.client.membership import Membership, Outcome, Phase
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition

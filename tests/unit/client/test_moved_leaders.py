@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.metadata import Broker
-from barnabas.client.moved_leaders import is_leader_found, learn_leaders
-from barnabas.client.settings import Settings
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import Broker
+from barnabas.client.cluster.moved_leaders import is_leader_found, learn_leaders
+from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition

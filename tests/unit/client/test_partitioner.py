@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.client.arrow_rows import checked, partitions_by_murmur2
+from barnabas.client.cluster.metadata import PartitionMetadata, TopicMetadata
 from barnabas.client.errors import CannotPartition
-from barnabas.client.metadata import PartitionMetadata, TopicMetadata
-from barnabas.client.partitioner import RoundRobin, Sticky, murmur2, of_key
-from barnabas.client.partitioning import Partitioning
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.produce.arrow_rows import checked, partitions_by_murmur2
+from barnabas.client.produce.partitioner import RoundRobin, Sticky, murmur2, of_key
+from barnabas.client.produce.partitioning import Partitioning
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.ids import Uuid
 from barnabas.model.settings import InvalidSetting

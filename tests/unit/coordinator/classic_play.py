@@ -8,7 +8,7 @@ from typing import Any
 
 from consumer_play import GROUP, Play
 
-from barnabas.coordinator.embedded_protocol import version_of
+from barnabas.coordinator.classic.embedded_protocol import version_of
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.message import decode, encode

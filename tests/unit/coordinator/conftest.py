@@ -16,6 +16,6 @@ def _epochs_count_members(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A broker begins a little higher; `test_the_first_epochs_are_kafkas`, which talks to one, holds it to that.
     """
-    from barnabas.coordinator import consumer_group
+    from barnabas.coordinator.consumer import group as consumer_group
 
     monkeypatch.setattr(consumer_group, "FIRST_EPOCH", 0)

@@ -11,14 +11,14 @@ from typing import Any
 
 from immutables import Map
 
-from barnabas.coordinator.consumer_group_settings import ConsumerGroupSettings
-from barnabas.coordinator.consumer_step import KnownTopics
-from barnabas.coordinator.effects import Effects, Record
-from barnabas.coordinator.group_requests import GroupRequest
-from barnabas.coordinator.group_settings import GroupSettings
-from barnabas.coordinator.group_shard import GroupShard
-from barnabas.coordinator.group_tally import GroupTally
-from barnabas.coordinator.modern_groups import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
+from barnabas.coordinator.consumer.step import KnownTopics
+from barnabas.coordinator.groups.requests import GroupRequest
+from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.groups.shard import GroupShard
+from barnabas.coordinator.groups.tally import GroupTally
+from barnabas.coordinator.runtime.effects import Effects, Record
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.records import PartitionRecord
 from barnabas.metadata.topics_image import TopicImage, TopicsImage

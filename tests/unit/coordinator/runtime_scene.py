@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.effects import Answer, Effects, ProducerIdEpoch
-from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.runtime.effects import Answer, Effects, ProducerIdEpoch
+from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.metadata.partition_image import UNASSIGNED_DIRECTORY, PartitionImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coordinator.assignors import ASSIGNORS, MemberSpec, Partitions, range_, uniform
+from barnabas.coordinator.consumer.assignors import ASSIGNORS, MemberSpec, Partitions, range_, uniform
 from barnabas.model.ids import Uuid
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from barnabas.coordinator.classic_rebalance import JOIN, SESSION
-from barnabas.coordinator.effects import Effects
-from barnabas.coordinator.group_requests import GroupRequest
-from barnabas.coordinator.group_settings import GroupSettings
-from barnabas.coordinator.group_shard import GroupShard
-from barnabas.coordinator.group_tally import GroupTally
+from barnabas.coordinator.classic.rebalance import JOIN, SESSION
+from barnabas.coordinator.groups.requests import GroupRequest
+from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.groups.shard import GroupShard
+from barnabas.coordinator.groups.tally import GroupTally
+from barnabas.coordinator.runtime.effects import Effects
 from barnabas.model import errors
 from barnabas.wire.messages.join_group import JoinGroupRequest
 

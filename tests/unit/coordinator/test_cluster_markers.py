@@ -6,9 +6,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from barnabas.coordinator.cluster_markers import ClusterMarkers
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.markers import Marker
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.cluster_markers import ClusterMarkers
+from barnabas.coordinator.transactions.markers import Marker
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 from barnabas.transport.channel import PeerGone

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.consumer_group_records import (
+from barnabas.coordinator.consumer.member import Member, MemberState
+from barnabas.coordinator.consumer.records import (
     CURRENT_MEMBER,
     GROUP,
     MEMBER,
@@ -26,7 +27,6 @@ from barnabas.coordinator.consumer_group_records import (
     encode_key,
     encode_value,
 )
-from barnabas.coordinator.consumer_member import Member, MemberState
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import Uuid
 

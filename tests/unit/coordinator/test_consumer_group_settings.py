@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.settings import BrokerSettings
-from barnabas.coordinator.consumer_group_settings import MigrationPolicy
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.coordinator.consumer.settings import MigrationPolicy
 from barnabas.model.settings import InvalidSetting
 
 

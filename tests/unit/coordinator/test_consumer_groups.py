@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from consumer_play import Play, topic_id
 
-from barnabas.coordinator.consumer_member import MemberState
+from barnabas.coordinator.consumer.member import MemberState
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 

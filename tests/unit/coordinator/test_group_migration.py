@@ -6,10 +6,10 @@ import pytest
 from classic_play import REBALANCE, SESSION_MS, Classic, settled_pair
 from consumer_play import GROUP, Play
 
-from barnabas.coordinator.classic_group import ClassicGroup, GroupState
-from barnabas.coordinator.consumer_group import ConsumerGroup
-from barnabas.coordinator.consumer_group_settings import MigrationPolicy
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.coordinator.classic.group import ClassicGroup, GroupState
+from barnabas.coordinator.consumer.group import ConsumerGroup
+from barnabas.coordinator.consumer.settings import MigrationPolicy
+from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

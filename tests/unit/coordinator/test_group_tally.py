@@ -5,7 +5,7 @@ from __future__ import annotations
 from classic_play import Classic
 from consumer_play import GROUP, Play
 
-from barnabas.coordinator.group_offsets import EXPIRY
+from barnabas.coordinator.groups.offset_access import EXPIRY
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest

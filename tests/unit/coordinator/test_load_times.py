@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime_scene import FOLLOWER, Scene, play
 
-from barnabas.coordinator.load_times import WINDOW_NS, LoadTimes
+from barnabas.coordinator.runtime.load_times import WINDOW_NS, LoadTimes
 
 
 def test_a_load_counts_from_its_end_for_as_long_as_the_window_is() -> None:

@@ -8,7 +8,7 @@ import pytest
 import runtime_scene
 from runtime_scene import Counter, Scene, play
 
-from barnabas.coordinator import log_slices
+from barnabas.coordinator.runtime import log_slices
 from barnabas.model import errors
 from barnabas.storage.log import PartitionLog
 from barnabas.world.disk import DiskFull, File

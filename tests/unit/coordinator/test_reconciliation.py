@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.consumer_member import Member, MemberState
-from barnabas.coordinator.reconciliation import Target, reconcile
+from barnabas.coordinator.consumer.member import Member, MemberState
+from barnabas.coordinator.consumer.reconciliation import Target, reconcile
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from consumer_play import topics_image
 
-from barnabas.coordinator.subscriptions import (
+from barnabas.coordinator.consumer.subscriptions import (
     PATTERN_LENGTH_MAX,
     Resolution,
     ResolvedPattern,

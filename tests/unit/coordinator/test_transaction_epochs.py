@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from transaction_desk import A, Desk, S, after
 
-from barnabas.coordinator.effects import Effects, ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import (
+from barnabas.coordinator.runtime.effects import Effects, ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import (
     Outcome,
 )
-from barnabas.coordinator.transactions import TransactionRules
+from barnabas.coordinator.transactions.shard import TransactionRules
 from barnabas.model import errors
 
 # --- fencing ----------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.coordinator.transaction_records import decode_key, decode_value, encode_key, encode_value
-from barnabas.coordinator.transaction_state import Transaction, TransactionState
+from barnabas.coordinator.transactions.records import decode_key, decode_value, encode_key, encode_value
+from barnabas.coordinator.transactions.state import Transaction, TransactionState
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import TopicPartition
 

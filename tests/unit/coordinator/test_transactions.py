@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from transaction_desk import ID, MINUTE_MS, A, B, Desk, S, after
 
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import (
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import (
     Describe,
     EndTransaction,
     InitProducer,
@@ -17,8 +17,8 @@ from barnabas.coordinator.transaction_requests import (
     Outcome,
     WriteMarkers,
 )
-from barnabas.coordinator.transaction_state import TRANSITIONS, Transaction, TransactionState
-from barnabas.coordinator.transactions import EXPIRED_PER_STEP_MAX, EXPIRY, TransactionRules
+from barnabas.coordinator.transactions.shard import EXPIRED_PER_STEP_MAX, EXPIRY, TransactionRules
+from barnabas.coordinator.transactions.state import TRANSITIONS, Transaction, TransactionState
 from barnabas.model import errors
 
 # --- one transaction ----------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.coordinator.effects import Effects, ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import (
+from barnabas.coordinator.runtime.effects import Effects, ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import (
     AddPartitions,
     EndTransaction,
     InitProducer,
@@ -13,8 +13,14 @@ from barnabas.coordinator.transaction_requests import (
     Outcome,
     WriteMarkers,
 )
-from barnabas.coordinator.transaction_state import Transaction, TransactionState
-from barnabas.coordinator.transactions import MARKERS, MARKERS_AGAIN_MS, TIME_OUTS, TransactionRules, TransactionShard
+from barnabas.coordinator.transactions.shard import (
+    MARKERS,
+    MARKERS_AGAIN_MS,
+    TIME_OUTS,
+    TransactionRules,
+    TransactionShard,
+)
+from barnabas.coordinator.transactions.state import Transaction, TransactionState
 from barnabas.model.ids import TopicPartition
 
 S = TransactionState

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from barnabas.coordinator.effects import Effects, ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import (
+from barnabas.coordinator.runtime.effects import Effects, ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import (
     AddPartitions,
     EndTransaction,
     InitProducer,
@@ -17,8 +17,8 @@ from barnabas.coordinator.transaction_requests import (
     VerifyPartitions,
     WriteMarkers,
 )
-from barnabas.coordinator.transaction_state import Transaction, TransactionState
-from barnabas.coordinator.transactions import TransactionRules, TransactionShard
+from barnabas.coordinator.transactions.shard import TransactionRules, TransactionShard
+from barnabas.coordinator.transactions.state import Transaction, TransactionState
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trio import Trio
 
-from barnabas.broker.replication_metrics import of_replication
+from barnabas.broker.metrics.replication import of_replication
 from barnabas.observe.metrics import Number
 from barnabas.testing.loop import simulate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.settings import BrokerSettings
+from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.model.settings import InvalidSetting
 from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
 

@@ -12,11 +12,11 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
-from barnabas.broker.fetch_sessions import FetchSessions
-from barnabas.broker.fetch_turns import FetchTurns
+from barnabas.broker.fetching.sessions import FetchSessions
+from barnabas.broker.fetching.turns import FetchTurns
 from barnabas.broker.handlers import delete_records, fetch, list_offsets
-from barnabas.broker.request import Deferred, Request
-from barnabas.broker.settings import BROKER_SETTINGS, BrokerSettings
+from barnabas.broker.requests.request import Deferred, Request
+from barnabas.broker.settings.broker import BROKER_SETTINGS, BrokerSettings
 from barnabas.metadata.alter_partition import alter_partition
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.config_schema import ConfigSchema

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from barnabas.client.consumer_settings import ConsumerSettings
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.spark import reading
 from barnabas.spark.reading import FETCH_BYTES_MIN, RangePartition, sized
 

@@ -13,7 +13,7 @@ from barnabas.wire import scalars
 PROGRAM = """
 import sys
 import pyarrow as pa
-from barnabas.client.arrow_rows import by_value, _masked
+from barnabas.client.produce.arrow_rows import by_value, _masked
 from barnabas.wire.columns import encode_columns, to_arrow
 made = to_arrow(encode_columns(pa.repeat(pa.nulls(1, pa.binary())[0], 3), timestamp=7), topic="straße", partition=2)
 table = pa.Table.from_batches([made])

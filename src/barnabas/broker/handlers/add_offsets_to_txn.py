@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.partitioning import partition_of
-from barnabas.coordinator.transaction_requests import AddPartitions
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.runtime.partitioning import partition_of
+from barnabas.coordinator.transactions.requests import AddPartitions
 from barnabas.model import errors
 from barnabas.model.ids import OFFSETS_TOPIC, TopicPartition
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import AddPartitions, VerifyPartitions
-from barnabas.coordinator.transaction_state import EPOCH_BUMP_SINCE
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions
+from barnabas.coordinator.transactions.state import EPOCH_BUMP_SINCE
 from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import WireError

@@ -7,8 +7,8 @@ Differs from Kafka: the entity of an address must be an address; a host name is 
 
 from __future__ import annotations
 
-from barnabas.broker.controller_requests import submit
-from barnabas.broker.request import Request
+from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import alter_client_quotas
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

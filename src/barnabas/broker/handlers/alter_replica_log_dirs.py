@@ -9,7 +9,7 @@ Differs from Kafka: the controller is told of the new directory once the copy ha
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse

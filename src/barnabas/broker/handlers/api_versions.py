@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.features_image import GROUP_VERSION, TRANSACTION_VERSION, finalized
 from barnabas.model import errors

@@ -8,7 +8,7 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.wire.message import Message
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest
 

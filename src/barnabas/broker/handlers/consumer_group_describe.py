@@ -7,10 +7,10 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.authorized_operations import authorized_operations
-from barnabas.broker.request import Request
-from barnabas.coordinator.consumer_describe import not_found
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.consumer.describe import not_found
+from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.security.acl import ResourceType

@@ -9,8 +9,8 @@ A static member that did not hear the answer to its join may send it again.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -8,8 +8,8 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.controller_requests import fresh_ids, submit
-from barnabas.broker.request import Request
+from barnabas.broker.controller.requests import fresh_ids, submit
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import create_acls
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

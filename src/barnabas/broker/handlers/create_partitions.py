@@ -7,8 +7,8 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.controller_requests import placement_seed, submit
-from barnabas.broker.request import Request
+from barnabas.broker.controller.requests import placement_seed, submit
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import create_partitions
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse

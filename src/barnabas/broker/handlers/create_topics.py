@@ -7,7 +7,7 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 

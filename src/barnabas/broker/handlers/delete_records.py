@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeAlias
 
-from barnabas.broker.request import Deferred, Request
+from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition

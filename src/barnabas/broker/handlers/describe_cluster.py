@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.authorized_operations import cluster_operations
-from barnabas.broker.request import Request
+from barnabas.broker.access.authorized_operations import cluster_operations
+from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

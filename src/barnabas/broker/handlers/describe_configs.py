@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from barnabas.broker.described_settings import (
+from barnabas.broker.requests.request import Request
+from barnabas.broker.settings.described import (
     Described,
     describe_all_brokers,
     describe_broker,
     describe_group,
     describe_topic,
 )
-from barnabas.broker.own_settings import describe_levels
-from barnabas.broker.request import Request
+from barnabas.broker.settings.own import describe_levels
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.topic_names import reason_invalid
 from barnabas.model import errors

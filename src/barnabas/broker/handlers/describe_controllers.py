@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

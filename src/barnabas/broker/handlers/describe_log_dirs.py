@@ -9,7 +9,7 @@ Differs from Kafka: there are no cordoned directories.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.storage.log import PartitionLog
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, ZERO_UUID

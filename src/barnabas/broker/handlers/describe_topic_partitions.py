@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from barnabas.broker.authorized_operations import authorized_operations
-from barnabas.broker.request import Request
+from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal
 from barnabas.metadata.topics_image import TopicImage

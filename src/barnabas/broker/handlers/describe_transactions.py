@@ -8,8 +8,8 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.transaction_state import Transaction
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.transactions.state import Transaction
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 

@@ -7,7 +7,7 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import describe_user_scram_credentials
 from barnabas.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import EndTransaction
-from barnabas.coordinator.transaction_state import EPOCH_BUMP_SINCE
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import EndTransaction
+from barnabas.coordinator.transactions.state import EPOCH_BUMP_SINCE
 from barnabas.model import errors
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 

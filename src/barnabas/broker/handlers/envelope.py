@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker import authorize
-from barnabas.broker.authorizer import Asker
-from barnabas.broker.forwarding import LOST, answered, decode_principal
-from barnabas.broker.guarded_request import GuardedRequest
-from barnabas.broker.refusals import refusal
-from barnabas.broker.request import Deferred, Request
+from barnabas.broker.access import authorize
+from barnabas.broker.access.authorizer import Asker
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.access.refusals import refusal
+from barnabas.broker.controller.forwarding import LOST, answered, decode_principal
+from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.observe.log import logger
@@ -28,7 +28,7 @@ from barnabas.wire.message import Message, decode
 from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.routes import Route
+    from barnabas.broker.requests.routes import Route
 
 log = logger("envelope")
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from barnabas.broker.fetch_rights import check_read
-from barnabas.broker.fetch_sessions import NO_SESSION, Session, Wanted
+from barnabas.broker.access.fetch_permissions import check_read
+from barnabas.broker.fetching.preferred_replica import preferred_replica
+from barnabas.broker.fetching.sessions import NO_SESSION, Session, Wanted
 from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
-from barnabas.broker.preferred_replica import preferred_replica
-from barnabas.broker.request import Deferred, Request
+from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_BROKER, Uuid

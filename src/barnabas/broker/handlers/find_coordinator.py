@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.auto_create import create_missing
-from barnabas.broker.request import Request
-from barnabas.coordinator.partitioning import partition_of
+from barnabas.broker.controller.auto_create import create_missing
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC

@@ -11,8 +11,8 @@ moves moves at once, or not at all if brokers reach each other by it; Kafka move
 
 from __future__ import annotations
 
-from barnabas.broker.controller_requests import submit
-from barnabas.broker.request import Request
+from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import incremental_alter_configs
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.incremental_alter_configs import (

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.transaction_requests import InitProducer
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.requests import InitProducer
 from barnabas.model import errors
 from barnabas.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeVar
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.model.ids import NO_BROKER, ZERO_UUID, Uuid
 
 E = TypeVar("E", covariant=True)

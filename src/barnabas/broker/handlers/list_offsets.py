@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.broker.handlers.damage import as_api_error
-from barnabas.broker.offset_times import OffsetTimes
-from barnabas.broker.request import Deferred, Request
+from barnabas.broker.lag.offset_times import OffsetTimes
+from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP

@@ -7,7 +7,7 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.controller import list_partition_reassignments
 from barnabas.model.errors import NOT_CONTROLLER, ApiError
 from barnabas.wire.messages.list_partition_reassignments import (

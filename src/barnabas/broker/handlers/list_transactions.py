@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import re2
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.transaction_state import LABELS
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.transactions.state import LABELS
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from barnabas.broker.authorized_operations import authorized_operations, cluster_operations
-from barnabas.broker.auto_create import create_missing
-from barnabas.broker.request import Request
+from barnabas.broker.access.authorized_operations import authorized_operations, cluster_operations
+from barnabas.broker.controller.auto_create import create_missing
+from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal, reason_invalid
 from barnabas.metadata.topics_image import TopicImage

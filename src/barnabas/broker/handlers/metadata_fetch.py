@@ -7,8 +7,8 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.guarded_request import GuardedRequest
-from barnabas.broker.request import Request
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.request import Request
 from barnabas.security.acl import Operation
 from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchRequest

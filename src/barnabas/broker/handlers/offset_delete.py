@@ -7,8 +7,8 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse

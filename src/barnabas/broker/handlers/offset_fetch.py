@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.offset_protocol import FetchOffsets, partition_errors
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

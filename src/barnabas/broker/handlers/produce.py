@@ -17,9 +17,9 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from barnabas.broker import transactional_batches as transactional
+from barnabas.broker.coordinators import transactional_batches as transactional
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
-from barnabas.broker.request import Deferred, Request
+from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.replication.partition import Partition

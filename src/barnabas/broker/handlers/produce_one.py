@@ -14,7 +14,7 @@ from functools import partial
 from struct import Struct
 from typing import Final
 
-from barnabas.broker.services import Services
+from barnabas.broker.requests.services import Services
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

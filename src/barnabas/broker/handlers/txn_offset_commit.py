@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.admission import Guards, Manner, admit
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.group_requests import GroupRequest
+from barnabas.broker.coordinators.admission import Guards, Manner, admit
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.groups.requests import GroupRequest
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError

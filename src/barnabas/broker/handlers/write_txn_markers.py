@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from barnabas.broker.request import Request
-from barnabas.coordinator.effects import ProducerIdEpoch
-from barnabas.coordinator.markers import Marker
+from barnabas.broker.requests.request import Request
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.transactions.markers import Marker
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse

@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
+from barnabas.cli.terminal.connection import attend
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_configs import Resource
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.configs import Resource
 
 KINDS: Final = {
     "topics": ("TOPIC", "topic"),
@@ -103,7 +103,7 @@ def assignments(text: str) -> dict[str, str]:
 
 
 def _resource(kind: str, name: str) -> Resource:
-    from barnabas.client.admin_configs import Resource, ResourceKind
+    from barnabas.client.admin.configs import Resource, ResourceKind
 
     return Resource(ResourceKind[KINDS[kind][0]], name)
 
@@ -156,7 +156,7 @@ def _synonyms(row: DescribeConfigsResponse.DescribeConfigsResourceResult) -> str
 
 
 async def _alter(admin: Admin, kind: str, name: str | None, added: dict[str, str], deleted: list[str]) -> None:
-    from barnabas.client.admin_configs import Change, Operation
+    from barnabas.client.admin.configs import Change, Operation
 
     if name is None:
         raise Failure("--entity-name or --entity-default must be specified with --alter")

@@ -9,7 +9,7 @@ from barnabas.cli.failure import Failure
 from barnabas.security.scram import ITERATIONS_DEFAULT, MECHANISMS
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.client import Admin
 
 _SCRAM: Final = re.compile(r"\[(?:iterations=(\d+),)?password=(.*)\]")
 

@@ -11,12 +11,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from barnabas.cli.connection import attend, pairs
 from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import carry_out, client_values, parser_of
+from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.client.consumer import Consumer
-from barnabas.client.consumer_settings import ConsumerSettings
 from barnabas.client.offsets import EARLIEST, LATEST, Start
+from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import InvalidSetting
 

@@ -6,13 +6,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from barnabas.cli.connection import attend, pairs
 from barnabas.cli.failure import Failure
-from barnabas.cli.produce import standard_input
-from barnabas.cli.record_input import Input
+from barnabas.cli.records.produce import standard_input
+from barnabas.cli.records.record_input import Input
 from barnabas.cli.shims.shim import carry_out, client_values, parser_of
+from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.client.producer import Producer
-from barnabas.client.producer_settings import ProducerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.settings import InvalidSetting
 
 READER: Final = {

@@ -10,15 +10,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.connection import attend
 from barnabas.cli.failure import Failure
 from barnabas.cli.shims import kafka_reset_offsets
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
+from barnabas.cli.terminal.connection import attend
 from barnabas.model.errors import ApiError
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_groups import GroupDescription
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.groups import GroupDescription
 
 ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 NOBODY: Final = "-"
@@ -99,7 +99,7 @@ async def _describe(admin: Admin, arguments: Namespace) -> None:
 
 
 async def _print_offsets(admin: Admin, group: GroupDescription) -> None:
-    from barnabas.client.lag import lags
+    from barnabas.client.group.lag import lags
 
     committed = {place: entry.offset for place, entry in (await admin.group_offsets(group.group_id)).items()}
     behind = await lags(admin.cluster, committed)

@@ -16,7 +16,7 @@ from barnabas.client.offsets import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST
 from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.client import Admin
 
 EMPTY: Final = ("Empty", "Dead")
 _DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")

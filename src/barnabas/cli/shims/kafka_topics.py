@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.connection import attend, pairs
 from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
+from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.describe_topic_partitions import (
@@ -18,8 +18,8 @@ from barnabas.wire.messages.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
-    from barnabas.client.admin_configs import ConfigEntry
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.admin.configs import ConfigEntry
 
 ACTIONS: Final = ("create", "delete", "alter", "list", "describe")
 FAILED: Final = "Error while executing topic command : "
@@ -55,7 +55,7 @@ def _run(arguments: Namespace) -> None:
 
 
 async def _create(arguments: Namespace) -> None:
-    from barnabas.client.admin_topics import NewTopic
+    from barnabas.client.admin.topics import NewTopic
 
     async with admin_of(arguments) as admin:
         topic = NewTopic(
@@ -118,7 +118,7 @@ async def _list(arguments: Namespace) -> None:
 
 
 async def _describe(arguments: Namespace) -> None:
-    from barnabas.client.admin_configs import Resource, ResourceKind
+    from barnabas.client.admin.configs import Resource, ResourceKind
 
     async with admin_of(arguments) as admin:
         names = await _names(admin, arguments, may_be_missing=arguments.if_exists or arguments.topic is None)

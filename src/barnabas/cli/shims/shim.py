@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.failure import Failure
-from barnabas.cli.output import silence
+from barnabas.cli.terminal.output import silence
 from barnabas.model.errors import ApiError
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.client import Admin
 
 FAILED: Final = 1
 _LOGIN: Final = re.compile(r'\b(username|password)\s*=\s*(?:"([^"]*)"|([^\s;]+))')
@@ -59,8 +59,8 @@ def exactly_one(arguments: Namespace, *names: str) -> str:
 
 def client_values(arguments: Namespace, *properties: Iterable[str]) -> dict[str, Any]:
     """The settings of a client: from its file, then from KEY=VALUE options."""
-    from barnabas.cli.config_file import properties as read_properties
-    from barnabas.cli.connection import pairs
+    from barnabas.cli.serve.config_file import properties as read_properties
+    from barnabas.cli.terminal.connection import pairs
 
     values: dict[str, Any] = {"client.id": "barnabas-cli"}
     if arguments.command_config is not None:
@@ -78,8 +78,8 @@ def client_values(arguments: Namespace, *properties: Iterable[str]) -> dict[str,
 
 @asynccontextmanager
 async def admin_of(arguments: Namespace) -> AsyncIterator[Admin]:
-    from barnabas.client.admin import Admin
-    from barnabas.client.settings import Settings
+    from barnabas.client.admin.client import Admin
+    from barnabas.client.settings.client import Settings
     from barnabas.model.settings import InvalidSetting
 
     try:

@@ -1,0 +1,103 @@
+"""The keys of an issuer of tokens as a broker has them: fetched before it serves, and again now and then.
+
+An issuer that changes its keys names the new one in its tokens, so a key that is not known is a reason to look again,
+but not more often than every few seconds. While the issuer cannot be reached, the keys stay as they are. The gate of a
+listener asks here; what keys are is ``security.jwks``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from barnabas.broker.settings.oauth import OAuthSettings
+from barnabas.http.client import FetchFailed, get
+from barnabas.model.settings import InvalidSetting
+from barnabas.observe.log import logger
+from barnabas.security.jwks import NO_KEYS, SET_BYTES_MAX, InvalidKeySet, KeySet, parse_key_set
+from barnabas.world.timers import Timer, Timers
+from barnabas.world.world import World
+
+log = logger("oauth")
+
+FETCH_SECONDS_MAX: Final = 10.0
+LOOK_AGAIN_MS_MIN: Final = 5_000  # strangers who name keys that are not there must not keep us fetching
+
+
+class OAuthKeys:
+    def __init__(self, world: World, timers: Timers, settings: OAuthSettings) -> None:
+        self._world = world
+        self._timers = timers
+        self._settings = settings
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._looked_ms: int | None = None
+        self._retry_ms = settings.retry_ms
+        self.keys: KeySet = NO_KEYS
+
+    async def start(self) -> None:
+        """Fetch the keys; InvalidSetting if there are none, because nobody could sign in."""
+        try:
+            self.keys = await self._fetched()
+        except (FetchFailed, InvalidKeySet) as error:
+            raise InvalidSetting(f"the keys for OAUTHBEARER cannot be used: {error}") from error
+        self._looked_ms = self._world.clock.monotonic_ms()
+        self._timer = self._timers.after(self._settings.refresh_ms, self._look)
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def know(self, key_id: str | None) -> None:
+        """Look again if this key is not known, unless that was done a moment ago."""
+        if self.keys.has(key_id):
+            return
+        now_ms = self._world.clock.monotonic_ms()
+        if self._task is None and (self._looked_ms is None or now_ms - self._looked_ms >= LOOK_AGAIN_MS_MIN):
+            self._look()
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    def _look(self) -> None:
+        if self._task is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._looked_ms = self._world.clock.monotonic_ms()
+        self._task = asyncio.get_running_loop().create_task(self._refresh(), name="oauth:keys")
+
+    async def _refresh(self) -> None:
+        try:
+            self.keys = await self._fetched()
+        except (FetchFailed, InvalidKeySet) as error:
+            log.warning("keys of the token issuer cannot be refreshed", reason=error)
+            wait_ms, self._retry_ms = self._retry_ms, min(self._retry_ms * 2, self._settings.retry_ms_max)
+        else:
+            wait_ms, self._retry_ms = self._settings.refresh_ms, self._settings.retry_ms
+        finally:
+            self._task = None
+        self._timer = self._timers.after(wait_ms, self._look)
+
+    async def _fetched(self) -> KeySet:
+        settings = self._settings
+        if settings.url is not None:
+            text = await get(settings.url, size_bytes_max=SET_BYTES_MAX, timeout_seconds=FETCH_SECONDS_MAX)
+        else:
+            assert settings.file is not None
+            text = await self._world.workers.run(_read, settings.file)
+        return await self._world.workers.run(parse_key_set, text)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(SET_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidKeySet(f"{path}: {error.strerror}") from error
+    if len(text) > SET_BYTES_MAX:
+        raise InvalidKeySet(f"{path} has more than {SET_BYTES_MAX} bytes")
+    return text

@@ -1,0 +1,1 @@
+"""How a broker reaches the active controller, and what it asks of it."""

@@ -1,0 +1,128 @@
+"""Tells the controller in which of this broker's directories each of its replicas lies (KIP-858).
+
+With one directory the controller knows by itself. With several, it learns it here, and so can let others lead at once
+when one of them fails. The node starts one of these; the controller's side is ``metadata.replica_directories``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from barnabas.broker.controller.link import ControllerLink, raise_for_error
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.image_builder import MetadataChanges
+from barnabas.metadata.partition_image import TopicIdPartition
+from barnabas.model.errors import ApiError
+from barnabas.model.ids import Uuid
+from barnabas.observe.log import logger
+from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
+from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from barnabas.world.timers import Timers
+
+log = logger("directories")
+
+PER_REQUEST_MAX: Final = 2000
+RETRY_MS: Final = 1000
+
+Request = AssignReplicasToDirsRequest
+
+
+class DirectoryAssignments:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        directory_ids: Callable[[], Mapping[str, Uuid]],
+        link: ControllerLink,
+        timers: Timers,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        """``directory_ids``: of those that are online, by path."""
+        self._replicas = replicas
+        self._directory_ids = directory_ids
+        self._link = link
+        self._timers = timers
+        self._broker_epoch = broker_epoch
+        self._wanted: dict[TopicIdPartition, None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._forget = replicas.on_image_in_force(self._on_image)
+
+    async def stop(self) -> None:
+        self._forget()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def moved(self, partition: Partition) -> None:
+        """A replica lies in another directory from now on."""
+        self._look(self._replicas.image, [TopicIdPartition(partition.topic_id, partition.id.partition)])
+
+    def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
+        self._look(image, changes.changed_partitions)
+
+    def _look(self, image: ClusterImage, keys: Iterable[TopicIdPartition]) -> None:
+        self._wanted |= dict.fromkeys(key for key in keys if self._actual(image, key) is not None)
+        if self._wanted and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._tell(), name="directories")
+
+    def _actual(self, image: ClusterImage, key: TopicIdPartition) -> Uuid | None:
+        """Where the replica lies, if that is not what the picture says."""
+        partition = self._replicas.by_id.get((key.topic_id, key.partition))
+        topic = image.topics.by_id.get(key.topic_id)
+        broker_id = self._replicas.broker_id
+        if partition is None or topic is None or broker_id not in topic.partitions[key.partition].replicas:
+            return None
+        actual = self._directory_ids().get(partition.log.directory.rpartition("/")[0])
+        return None if actual == topic.partitions[key.partition].directory_of(broker_id) else actual
+
+    async def _tell(self) -> None:
+        try:
+            while self._wanted:
+                # Taken off first: what moves on before the answer is here has to be told once more.
+                keys = list(self._wanted)[:PER_REQUEST_MAX]
+                for key in keys:
+                    del self._wanted[key]
+                request = self._request(keys)
+                # What is refused has changed meanwhile; its next picture brings it here again.
+                if request.directories and not await self._is_told(request):
+                    self._wanted |= dict.fromkeys(keys)
+                    await self._timers.sleep(RETRY_MS)
+        finally:
+            self._task = None
+
+    async def _is_told(self, request: Request) -> bool:
+        try:
+            raise_for_error(await self._link.ask(request))
+        except ApiError as error:
+            log.warning("the controller does not know yet where replicas lie", reason=error)
+            return False
+        return True
+
+    def _request(self, keys: Iterable[TopicIdPartition]) -> Request:
+        by_directory: dict[Uuid, dict[Uuid, list[int]]] = {}
+        for key in keys:
+            actual = self._actual(self._replicas.image, key)
+            if actual is not None:
+                by_directory.setdefault(actual, {}).setdefault(key.topic_id, []).append(key.partition)
+        return Request(
+            broker_id=self._replicas.broker_id,
+            broker_epoch=self._broker_epoch(),
+            directories=list(_directories(by_directory)),
+        )
+
+
+def _directories(by_directory: Mapping[Uuid, Mapping[Uuid, list[int]]]) -> Iterator[Request.DirectoryData]:
+    for directory, topics in sorted(by_directory.items()):
+        yield Request.DirectoryData(
+            id=directory,
+            topics=[
+                Request.TopicData(
+                    topic_id=topic_id,
+                    partitions=[Request.PartitionData(partition_index=index) for index in sorted(indexes)],
+                )
+                for topic_id, indexes in sorted(topics.items())
+            ],
+        )

@@ -1,0 +1,60 @@
+"""Tells the active controller of this controller: where it listens and which features it supports.
+
+Once for every process, until the metadata show it. The node starts one of these if it is a controller among others;
+being a voter is another matter, and the quorum's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.broker.controller.link import ControllerLink, raise_for_error
+from barnabas.metadata.image import ClusterImage
+from barnabas.model.errors import ApiError
+from barnabas.observe.log import logger
+from barnabas.wire.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.world.timers import Timers
+
+log = logger("controller_membership")
+
+RETRY_MS: Final = 1000
+
+
+class ControllerMembership:
+    def __init__(
+        self,
+        *,
+        timers: Timers,
+        link: ControllerLink,
+        image: Callable[[], ClusterImage],
+        request: ControllerRegistrationRequest,
+    ) -> None:
+        self._timers = timers
+        self._link = link
+        self._image = image
+        self._request = request
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._register(), name="controller-membership")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def is_registered(self) -> bool:
+        known = self._image().controllers.get(self._request.controller_id)
+        return known is not None and known.incarnation_id == self._request.incarnation_id
+
+    async def _register(self) -> None:
+        while not self.is_registered:
+            try:
+                raise_for_error(await self._link.ask(self._request))
+                return
+            except ApiError as error:
+                log.warning("this controller is not registered yet", reason=error)
+            await self._timers.sleep(RETRY_MS)

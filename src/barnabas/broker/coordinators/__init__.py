@@ -1,0 +1,1 @@
+"""The group and transaction coordinators as the handlers of a broker use them."""

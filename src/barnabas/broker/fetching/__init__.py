@@ -1,0 +1,1 @@
+"""Fetch sessions, turns of readers, and the choice of a replica to read from."""

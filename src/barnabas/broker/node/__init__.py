@@ -1,0 +1,1 @@
+"""One node: how its parts are built, started, listened on and stopped."""

@@ -1,0 +1,1 @@
+"""Quotas of clients, of connections and of changes to topics."""

@@ -1,0 +1,85 @@
+"""The parts of a running broker that handlers may use; the node fills it in, the handlers only read it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from barnabas.broker.access.authorizer import Authorizer
+from barnabas.broker.controller.apis import ControllerApis
+from barnabas.broker.controller.link import ControllerLink
+from barnabas.broker.controller.producer_ids import ProducerIds
+from barnabas.broker.coordinators.groups import Groups
+from barnabas.broker.fetching.sessions import FetchSessions
+from barnabas.broker.fetching.turns import FetchTurns
+from barnabas.broker.metrics.observed import Observed
+from barnabas.broker.node.life_watch import LifeWatch
+from barnabas.broker.quotas.quotas import Quotas
+from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.coordinator.transactions.coordinator import TransactionCoordinator
+from barnabas.coordinator.transactions.markers import LocalMarkers
+from barnabas.metadata.image import ClusterImage
+from barnabas.metadata.quorum_controller import QuorumController
+from barnabas.raft.driver import RaftDriver
+from barnabas.replication.log_moves import LogMoves
+from barnabas.replication.replicas import Replicas
+from barnabas.storage.cleaner import Cleaner
+from barnabas.storage.store import LogStore
+from barnabas.transport.connection import Connection
+from barnabas.transport.links import Links
+from barnabas.wire.api import ApiKey
+from barnabas.world.timers import Timers
+from barnabas.world.world import World
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Services:
+    world: World
+    timers: Timers
+    settings: BrokerSettings
+    broker_id: int
+    cluster_id: str
+    store: LogStore
+    cleaner: Cleaner
+    log_moves: LogMoves
+    raft: RaftDriver
+    controller: QuorumController
+    controller_apis: ControllerApis  # what nodes ask of the controller, if it is the active one
+    controller_link: ControllerLink  # the way to the active one
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+    fetch_turns: FetchTurns
+    producer_ids: ProducerIds
+    groups: Groups
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
+    broker_links: Links  # to the other brokers of the cluster
+    observed: Observed  # whoever has numbers to show adds a source to its metrics
+    quotas: Quotas
+    life_watch: LifeWatch | None = None  # on a controller
+    authorizer: Authorizer | None = None  # without one everybody may do everything
+
+    try_listeners: Callable[[BrokerSettings], Awaitable[None]]  # InvalidSetting if they could not be opened here
+
+    served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients
+    controller_versions: tuple[tuple[ApiKey, int, int], ...] = ()  # and on the controller's listeners
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.replicas.image
+
+    def is_for_controllers(self, connection: Connection) -> bool:
+        return self.settings.cluster.is_for_controllers(connection.listener_name)
+
+    def endpoint_of(self, node_id: int, connection: Connection) -> tuple[str, int, str | None] | None:
+        """Host, port and rack of a broker, under the listener that the client used; None if it has none there.
+
+        A broker that was not told what to advertise answers with the address on which the client found it.
+        """
+        node = self.image.brokers.get(node_id)
+        end_point = node.end_point(connection.listener_name) if node is not None else None
+        if node is None or end_point is None:
+            return None
+        if node_id == self.broker_id and self.settings.advertised_listeners is None:
+            return connection.local[0], connection.local[1], node.rack
+        return end_point.host, end_point.port, node.rack

@@ -1,0 +1,1 @@
+"""The settings of a broker, declared and typed by subject."""

@@ -1,0 +1,242 @@
+"""The settings that make a node one of several: its roles, its listeners for other nodes, the quorum, its heartbeats.
+
+The quorum's own timings are declared in ``raft.settings`` and come along here; what is spoken on a listener is in
+``security_settings``. The broker's settings hold one :class:`ClusterSettings`; a single node needs none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from barnabas.broker.settings.endpoints import PORT_MAX
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, setting
+from barnabas.raft.settings import RAFT_SETTINGS, RaftSettings
+
+BROKER_ROLE: Final = "broker"
+CONTROLLER_ROLE: Final = "controller"
+CONTROLLER_LISTENERS_DEFAULT: Final = ("CONTROLLER",)
+
+
+class Server(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_server(text: str) -> Server:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) <= PORT_MAX):
+        raise InvalidSetting(f"{text!r} is not host:port")
+    return Server(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _servers_problem(value: Sequence[str]) -> str | None:
+    try:
+        for text in value:
+            parse_server(text)
+    except InvalidSetting as error:
+        return str(error)
+    return None
+
+
+def _voters_problem(value: Sequence[str]) -> str | None:
+    if not value:
+        return None
+    return (
+        "fixed voters are not offered: voters are kept in the metadata log and change while the cluster runs; name the "
+        "controllers' addresses in controller.quorum.bootstrap.servers instead"
+    )
+
+
+def _roles_problem(value: Sequence[str]) -> str | None:
+    if not value:
+        return "a node is a broker, a controller or both"
+    return None if len(set(value)) == len(value) else "a role is there twice"
+
+
+def _names_problem(value: Sequence[str]) -> str | None:
+    if not value:
+        return "at least one name is needed"
+    return None if len(set(value)) == len(value) else "a listener is there twice"
+
+
+def _membership() -> Iterator[Setting]:
+    yield setting(
+        "process.roles",
+        Kind.LIST,
+        (BROKER_ROLE, CONTROLLER_ROLE),
+        "What this node is: a broker, a controller, or both.",
+        choices=(BROKER_ROLE, CONTROLLER_ROLE),
+        check=_roles_problem,
+    )
+    yield setting(
+        "controller.listener.names",
+        Kind.LIST,
+        CONTROLLER_LISTENERS_DEFAULT,
+        "Which of the listeners are for controllers; the first is the one by which this node reaches the others.",
+        check=_names_problem,
+    )
+    yield setting(
+        "controller.quorum.bootstrap.servers",
+        Kind.LIST,
+        (),
+        "Controllers, as host:port of their controller listeners, that are asked which cluster to join.",
+        check=_servers_problem,
+    )
+    yield setting(
+        "controller.quorum.voters",
+        Kind.LIST,
+        (),
+        "Not offered: voters change while the cluster runs. It must be empty.",
+        check=_voters_problem,
+    )
+    yield setting(
+        "inter.broker.listener.name",
+        Kind.STRING,
+        None,
+        "The listener by which brokers reach each other; without it, the first that is not for controllers.",
+    )
+    yield setting(
+        "security.inter.broker.protocol",
+        Kind.STRING,
+        None,
+        "The listener by which brokers reach each other, by the protocol that it is named after.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    )
+    yield setting(
+        "barnabas.new.cluster",
+        Kind.BOOLEAN,
+        False,
+        "Whether a node with empty directories may found a cluster although it has servers to ask for one.",
+    )
+
+
+def _life() -> Iterator[Setting]:
+    yield setting(
+        "broker.heartbeat.interval.ms", Kind.INT, 2000, "How often a broker tells the controller of itself.", minimum=1
+    )
+    yield setting(
+        "broker.session.timeout.ms",
+        Kind.INT,
+        9000,
+        "After how long a silence the controller fences a broker.",
+        minimum=1,
+    )
+    yield setting(
+        "initial.broker.registration.timeout.ms",
+        Kind.INT,
+        60_000,
+        "How long a starting broker tries to register before it gives up.",
+        minimum=1,
+    )
+    yield setting(
+        "controlled.shutdown.enable",
+        Kind.BOOLEAN,
+        True,
+        "Whether a broker that is stopped first lets others lead its partitions.",
+    )
+    yield setting(
+        "metadata.max.idle.interval.ms",
+        Kind.INT,
+        500,
+        "How often the active controller writes a record when there is nothing else to write; 0 means never.",
+        minimum=0,
+    )
+
+
+CLUSTER_SETTINGS: Final = SettingTable([*_membership(), *_life(), *RAFT_SETTINGS])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    roles: tuple[str, ...]
+    controller_listener_names: tuple[str, ...]
+    bootstrap_servers: tuple[Server, ...]
+    inter_broker_listener_name: str | None  # None on a node that is no broker
+    may_found_cluster: bool
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
+    registration_timeout_ms: int
+    has_controlled_shutdown: bool
+    idle_interval_ms: int
+    raft: RaftSettings
+
+    @property
+    def is_broker(self) -> bool:
+        return BROKER_ROLE in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return CONTROLLER_ROLE in self.roles
+
+    def is_for_controllers(self, listener_name: str) -> bool:
+        return listener_name in self.controller_listener_names
+
+    @classmethod
+    def of(
+        cls, values: Mapping[str, Any], listener_names: Sequence[str], *, at_start: Sequence[str]
+    ) -> ClusterSettings:
+        """From parsed settings by name and the names of all listeners; InvalidSetting if they cannot go together.
+
+        ``at_start``: the listeners that the node was started with; others may have come since.
+        """
+        own = CLUSTER_SETTINGS.filled(values)
+        for_controllers = tuple(name.upper() for name in own["controller.listener.names"])
+        roles = own["process.roles"]
+        bootstrap = tuple(parse_server(text) for text in own["controller.quorum.bootstrap.servers"])
+        _check_listeners(roles, listener_names, for_controllers, has_servers=bool(bootstrap))
+        if own["broker.heartbeat.interval.ms"] * 2 > own["broker.session.timeout.ms"]:
+            raise InvalidSetting("broker.heartbeat.interval.ms must be at most half of broker.session.timeout.ms")
+        raft = RaftSettings.of(values)
+        if own["inter.broker.listener.name"] and own["security.inter.broker.protocol"]:
+            raise InvalidSetting("inter.broker.listener.name and security.inter.broker.protocol: only one may be set")
+        first = next((name for name in at_start if name not in for_controllers), None)
+        chosen = own["inter.broker.listener.name"] or own["security.inter.broker.protocol"] or first
+        return cls(
+            roles=roles,
+            controller_listener_names=for_controllers,
+            bootstrap_servers=bootstrap,
+            inter_broker_listener_name=_inter_broker(chosen, listener_names, for_controllers),
+            may_found_cluster=own["barnabas.new.cluster"],
+            heartbeat_interval_ms=own["broker.heartbeat.interval.ms"],
+            session_timeout_ms=own["broker.session.timeout.ms"],
+            registration_timeout_ms=own["initial.broker.registration.timeout.ms"],
+            has_controlled_shutdown=own["controlled.shutdown.enable"],
+            idle_interval_ms=own["metadata.max.idle.interval.ms"],
+            raft=replace(raft, auto_join_enable=raft.auto_join_enable and CONTROLLER_ROLE in roles),
+        )
+
+
+def _check_listeners(
+    roles: Sequence[str], listener_names: Sequence[str], for_controllers: Sequence[str], *, has_servers: bool
+) -> None:
+    others = [name for name in listener_names if name not in for_controllers]
+    has_controller_listener = len(others) < len(listener_names)
+    wanted = " or ".join(f"{name}://host:port" for name in for_controllers)
+    if BROKER_ROLE in roles and not others:
+        raise InvalidSetting("listeners: a broker needs one that is not among controller.listener.names")
+    if CONTROLLER_ROLE not in roles:
+        if has_controller_listener:
+            raise InvalidSetting("listeners: only a controller listens on one of controller.listener.names")
+        if not has_servers:
+            raise InvalidSetting("controller.quorum.bootstrap.servers: a node that is no controller needs one to ask")
+    elif BROKER_ROLE not in roles and others:
+        raise InvalidSetting(f"listeners: nobody serves {others[0]} on a node that is only a controller")
+    elif not has_controller_listener and (has_servers or BROKER_ROLE not in roles):
+        raise InvalidSetting(f"listeners: a controller among others needs a listener for them: add {wanted}")
+
+
+def _inter_broker(chosen: str | None, listener_names: Sequence[str], for_controllers: Sequence[str]) -> str | None:
+    others = [name for name in listener_names if name not in for_controllers]
+    if chosen is None:
+        return others[0] if others else None
+    if chosen.upper() not in others:
+        raise InvalidSetting(
+            f"inter.broker.listener.name: {chosen} is none of the broker's listeners {', '.join(others)}, but the one "
+            "by which brokers reach each other"
+        )
+    return chosen.upper()

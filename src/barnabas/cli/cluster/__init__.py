@@ -1,0 +1,1 @@
+"""Commands about a cluster: brokers, topics, groups, settings, permissions, moves."""

@@ -1,0 +1,1 @@
+"""Commands that read files without a broker, and the debug bundle."""

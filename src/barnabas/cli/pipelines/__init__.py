@@ -1,0 +1,1 @@
+"""Commands that run and show pipelines on Spark."""

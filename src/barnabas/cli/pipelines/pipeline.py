@@ -1,0 +1,107 @@
+"""``barnabas pipeline``: list, describe. What ``barnabas run`` has told the cluster about its pipelines."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from barnabas.cli.failure import Failure
+from barnabas.cli.terminal.connection import add_connection, attend, settings_of
+from barnabas.cli.terminal.output import add_output, is_table, print_facts, print_table, print_value
+from barnabas.client.settings.client import Settings
+
+if TYPE_CHECKING:
+    from barnabas.spark.registry import Entry
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    entry = verbs.add_parser("list", help="list pipelines", description="List pipelines.")
+    entry.set_defaults(run=_list)
+    add_output(entry)
+    add_connection(entry)
+    entry = verbs.add_parser("describe", help="show how a pipeline is going", description="Show a pipeline.")
+    entry.add_argument("names", nargs="+", metavar="NAME")
+    entry.set_defaults(run=_describe)
+    add_output(entry)
+    add_connection(entry)
+
+
+def run(arguments: Namespace) -> None:
+    arguments.run(arguments)
+
+
+def _found(arguments: Namespace) -> list[Entry]:
+    from barnabas.spark.registry import listed
+
+    return attend(listed(settings_of(Settings, arguments)))
+
+
+def _list(arguments: Namespace) -> None:
+    found = _found(arguments)
+    if not is_table(arguments):
+        print_value(arguments, [asdict(each) for each in found])
+        return
+    if not found:
+        print("no pipelines; `barnabas run FILE` starts one", file=sys.stderr)
+    columns = ("NAME", "STATE", "BATCH", "ROWS", "ROWS/S", "LAG", "HEARD OF")
+    rows = [
+        (
+            each.name,
+            each.state,
+            each.batch_id if each.batch_id >= 0 else "-",
+            each.rows_total,
+            round(each.rows_per_second),
+            "-" if each.lag is None else each.lag,
+            _ago(each),
+        )
+        for each in found
+    ]
+    print_table(columns, rows, right=("BATCH", "ROWS", "ROWS/S", "LAG"), arguments=arguments)
+
+
+def _describe(arguments: Namespace) -> None:
+    known = {each.name: each for each in _found(arguments)}
+    missing = [name for name in arguments.names if name not in known]
+    chosen = [known[name] for name in arguments.names if name in known]
+    if not is_table(arguments):
+        print_value(arguments, [asdict(each) for each in chosen])
+    else:
+        for index, each in enumerate(chosen):
+            if index:
+                print()
+            print_facts(_facts(each))
+    if missing:
+        raise Failure(f"there is no pipeline {', '.join(missing)}; `barnabas pipeline list` shows all")
+
+
+def _facts(each: Entry) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "pipeline": each.name,
+        "state": f"{each.state}, heard of {_ago(each)}",
+        "reads": ", ".join(each.reads),
+        "writes": each.writes,
+        "batch": each.batch_id if each.batch_id >= 0 else "none yet",
+        "rows": f"{each.rows_total} in this run, {each.rows_per_second:.0f} a second in the last batch",
+        "lag": "not known" if each.lag is None else each.lag,
+        "state rows": each.state_rows,
+        "group": f"{each.group} (`barnabas group describe {each.group}`)",
+        "checkpoint": each.checkpoint,
+        "file": each.file,
+        "runs on": f"{each.host}, process {each.process}, master {each.master}",
+    }
+    if each.error:
+        facts["error"] = each.error
+    return facts
+
+
+def _ago(each: Entry) -> str:
+    from barnabas.spark.registry import now_ms
+
+    seconds = max(0, now_ms() - each.updated_ms) // 1000
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"

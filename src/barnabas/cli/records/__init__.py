@@ -1,0 +1,1 @@
+"""Reading and writing records on the command line."""

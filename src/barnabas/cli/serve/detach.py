@@ -1,0 +1,66 @@
+"""``barnabas up --detach``: the same broker in a process of its own that outlives the terminal.
+
+Its log goes to a file in the data directory. The command returns when the broker is ready, or with its last words.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from barnabas.cli.failure import Failure
+from barnabas.cli.serve.running import DATA_DIRECTORY, find_running, metrics_lines
+
+LOG_FILE: Final = "barnabas.log"
+READY: Final = "READY "
+
+
+def detach_up(arguments: Namespace) -> int:
+    """Start what was asked for without ``--detach``, and come back when it is ready."""
+    if arguments.ephemeral:
+        raise Failure("--detach and --ephemeral do not go together: nobody would know where its log is")
+    data_dir = (arguments.data_dir or Path(DATA_DIRECTORY)).absolute()
+    words = ["--data-dir", str(data_dir)]
+    for name in ("port", "host", "config", "brokers", "profile"):
+        if getattr(arguments, name, None) is not None:
+            words += [f"--{name}", str(getattr(arguments, name))]
+    if getattr(arguments, "restart", False):
+        words.append("--restart")
+    for override in arguments.overrides:
+        words += ["--set", override]
+    return _start(words, data_dir, where="" if arguments.data_dir is None else f" --data-dir {arguments.data_dir}")
+
+
+def _start(words: list[str], data_dir: Path, *, where: str) -> int:
+    data_dir.mkdir(parents=True, exist_ok=True)
+    log = data_dir / LOG_FILE
+    with log.open("ab") as errors:
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter, with words that a user gave to it
+            [sys.executable, "-m", "barnabas", "up", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    assert child.stdout is not None
+    first = child.stdout.readline()
+    if not first.startswith(READY):
+        child.wait()
+        said = log.read_text(errors="replace").strip().splitlines()
+        raise Failure(said[-1].removeprefix("barnabas: ") if said else f"it ended at once; {log} may say why")
+    child.stdout.close()
+    child.returncode = 0  # it goes on without us: nobody waits for it
+    servers = first.removeprefix(READY).strip()
+    print(
+        "barnabas is ready",
+        f"  KAFKA    {servers}",
+        *metrics_lines(find_running(data_dir)),
+        f"  LOG      {log}",
+        sep="\n",
+    )
+    print(f"  `barnabas status{where}` looks after it, `barnabas down{where}` stops it")
+    return 0

@@ -1,0 +1,49 @@
+"""``barnabas up``: the options of a broker on the command line; ``up.py`` starts one, ``cluster_run.py`` several."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from barnabas.cli.failure import Failure
+
+
+def configure(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--port", type=int, metavar="N", help="the port to listen on, 0 for a free one (default 9092)")
+    add("--any-port", dest="port", action="store_const", const=0, help="a free port; the same as --port 0")
+    add("--host", metavar="ADDRESS", help="the address to listen on (default 127.0.0.1)")
+    add("--data-dir", type=Path, metavar="PATH", help="where the files are kept (default ./barnabas-data)")
+    add("--ephemeral", action="store_true", help="leave nothing behind")
+    add(
+        "--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE", help="a broker setting; repeatable"
+    )
+    add("--detach", action="store_true", help="in the background: come back when it is ready")
+    add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
+    add("-n", "--brokers", "--nodes", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
+    add("--profile", metavar="NAME", help="let every command find it: write this profile, and use it")
+    add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
+
+
+def run(arguments: Namespace) -> int:
+    import gc
+
+    from barnabas.cli.serve.up import up
+
+    gc.freeze()  # what was imported stays: the first look of the collector at it would take as long as a start may
+    gc.enable()
+    options = vars(arguments)
+    if options.pop("detach"):
+        from barnabas.cli.serve.detach import detach_up
+
+        return detach_up(arguments)
+    brokers, restart = options.pop("brokers"), options.pop("restart")
+    if brokers is None:
+        if restart:
+            raise Failure("--restart goes with --brokers")
+        return up(**options)
+    from barnabas.cli.serve.cluster_run import up_cluster
+
+    if options.pop("config") is not None:
+        raise Failure("--brokers writes the settings of its brokers itself: say --set instead of --config")
+    return up_cluster(brokers=brokers, restart=restart, **options)

@@ -1,0 +1,69 @@
+"""The clients without async: the same names and arguments, each call waits for its answer.
+
+A loop in a thread of its own does the work; a call crosses over to it once, for a whole poll or batch, never for a
+record. Each client is a module of its own; this one has them all, and the shortest ways to have a topic as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client import topic as topics
+from barnabas.client.blocking.admin import Admin
+from barnabas.client.blocking.consumer import Consumer
+from barnabas.client.blocking.loop import LoopThread
+from barnabas.client.blocking.producer import Producer
+from barnabas.client.offsets import EARLIEST, LATEST, Start
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Admin", "Consumer", "LoopThread", "Producer", "Topic", "read"]
+
+
+class Topic:
+    """As :class:`barnabas.client.topic.Topic`, waiting: ``Topic("orders", bootstrap_servers=…).to_arrow()``."""
+
+    def __init__(
+        self, name: str, *, bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092", **settings: Any
+    ) -> None:
+        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
+        self.name = name
+        self.settings = ConsumerSettings.of({"bootstrap.servers": servers, **settings})
+
+    def to_arrow(
+        self,
+        start: Start | Mapping[int, Start] = EARLIEST,
+        end: Start | Mapping[int, Start] = LATEST,
+        *,
+        with_headers: bool = False,
+    ) -> pyarrow.Table:
+        thread = LoopThread()
+        try:
+            topic = topics.Topic(self.name, self.settings)
+            return thread.run(topic.to_arrow(start, end, with_headers=with_headers))
+        finally:
+            thread.stop()
+
+
+def read(
+    topic: str,
+    *,
+    bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092",
+    start: Start | Mapping[int, Start] = EARLIEST,
+    end: Start | Mapping[int, Start] = LATEST,
+    ends: Mapping[TopicPartition, int] | None = None,
+    with_headers: bool = False,
+    **settings: Any,
+) -> pyarrow.Table:
+    """A topic as an Arrow table, from a start to an end, or to where it ends now: key, value, topic, partition, offset…
+
+    ``ends`` has offsets to stop at, by partition. ``settings`` are those of a consumer, as
+    ``isolation_level="read_committed"``.
+    """
+    if ends is not None:
+        end = {place.partition: Start.at(offset) for place, offset in ends.items()}
+    return Topic(topic, bootstrap_servers=bootstrap_servers, **settings).to_arrow(start, end, with_headers=with_headers)

@@ -1,0 +1,1 @@
+"""Connections to brokers, the metadata of a cluster, and its coordinators."""

@@ -1,0 +1,1 @@
+"""Fetching ahead: sessions, cursors, isolation, truncation."""

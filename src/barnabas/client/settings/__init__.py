@@ -1,0 +1,1 @@
+"""The settings of the clients, declared and typed."""

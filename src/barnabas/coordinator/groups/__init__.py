@@ -1,0 +1,1 @@
+"""What groups of every protocol share: the shard, offsets, listing, records, settings."""

@@ -1,0 +1,129 @@
+"""Offsets, asked of the groups of one shard: whether the group lets this one commit, read or delete, and what expires.
+
+What is written and how answers look is in :mod:`barnabas.coordinator.groups.offset_protocol`. A commit changes
+nothing but by its lines, so one that cannot be written harms nobody else. The group shard sends the requests here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.groups.offset_protocol import FetchOffsets
+from barnabas.coordinator.groups.requests import GroupRequest
+from barnabas.coordinator.groups.settings import EXPIRED_PER_STEP_MAX
+from barnabas.coordinator.runtime.effects import Effects, nothing_to_undo
+from barnabas.model import errors
+from barnabas.model.errors import ApiError
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
+from barnabas.wire.messages.offset_fetch import OffsetFetchResponse
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.groups.shard import GroupShard
+
+EXPIRY: Final = "offsets-expiry"
+GROUP_ID_NOT_FOUND_SINCE: Final = 9  # of OffsetCommit; older clients would not know the error
+
+
+class GroupOffsets:
+    def __init__(self, shard: GroupShard) -> None:
+        self._shard = shard
+
+    def commit(self, request_id: int, asked: GroupRequest, message: OffsetCommitRequest, now_ms: int) -> Effects:
+        effects = Effects()
+        epoch = message.generation_id_or_member_epoch
+        if message.group_id not in self._shard.groups and epoch >= 0:
+            is_known_error = asked.version >= GROUP_ID_NOT_FOUND_SINCE
+            raise ApiError(errors.GROUP_ID_NOT_FOUND if is_known_error else errors.ILLEGAL_GENERATION)
+        self._check_commit(asked, message, epoch, now_ms, effects, is_transactional=False)
+        response = self._shard.offset_protocol.commit(asked, message, now_ms, effects)
+        self._be_ready_to_forget(message.group_id, effects)
+        return effects.answer(request_id, response)
+
+    def commit_in_transaction(
+        self, request_id: int, asked: GroupRequest, message: TxnOffsetCommitRequest, now_ms: int
+    ) -> Effects:
+        effects = Effects()
+        if message.group_id not in self._shard.groups and message.generation_id >= 0:
+            raise ApiError(errors.ILLEGAL_GENERATION)
+        try:
+            self._check_commit(asked, message, message.generation_id, now_ms, effects, is_transactional=True)
+        except ApiError as error:
+            if error.error is errors.STALE_MEMBER_EPOCH:
+                raise ApiError(errors.ILLEGAL_GENERATION, error.message) from error
+            raise
+        response = self._shard.offset_protocol.commit_in_transaction(asked, message, now_ms, effects)
+        self._be_ready_to_forget(message.group_id, effects)
+        return effects.answer(request_id, response)
+
+    def _check_commit(
+        self,
+        asked: GroupRequest,
+        message: OffsetCommitRequest | TxnOffsetCommitRequest,
+        epoch: int,
+        now_ms: int,
+        effects: Effects,
+        *,
+        is_transactional: bool,
+    ) -> None:
+        group = self._shard.groups.get(message.group_id)
+        member_id, instance_id = message.member_id, message.group_instance_id
+        if group is None:
+            group = self._shard.create_classic(message.group_id, now_ms)
+        if isinstance(group, ClassicGroup):
+            member = group.check_commit(member_id, instance_id, epoch, is_transactional=is_transactional)
+            if member is not None and not is_transactional:
+                self._shard.classic.extend_session(group, member, now_ms, effects)  # whoever commits is alive
+        else:
+            partitions = [
+                (asked.topic_ids[topic.name], each.partition_index)
+                for topic in message.topics
+                if topic.name in asked.topic_ids
+                for each in topic.partitions
+            ]
+            group.check_commit(
+                member_id, instance_id, epoch, partitions, is_transactional=is_transactional, version=asked.version
+            )
+
+    def fetch(self, request: FetchOffsets) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+        group = self._shard.groups.get(request.group.group_id)
+        if group is not None and not isinstance(group, ClassicGroup):
+            group.check_fetch(request.group.member_id, request.group.member_epoch)
+        return OffsetFetchResponse.OffsetFetchResponseGroup(
+            group_id=request.group.group_id, topics=self._shard.offset_protocol.fetch(request)
+        )
+
+    def delete(self, request_id: int, _: GroupRequest, message: OffsetDeleteRequest, now_ms: int) -> Effects:
+        group = self._shard.known(message.group_id)
+        if isinstance(group, ClassicGroup):
+            group.check_delete_offsets()
+        effects = Effects()
+        effects.rescue = nothing_to_undo
+        return effects.answer(request_id, self._shard.offset_protocol.delete(group, message, effects))
+
+    def expire(self, now_ms: int, effects: Effects) -> None:
+        """Offsets that nobody has used for long, and groups of which nothing is left; the rest in the next step."""
+        effects.timer((EXPIRY,), now_ms + self._shard.settings().retention_check_ms)
+        effects.rescue = nothing_to_undo  # the timer comes round again
+        for group in list(self._shard.groups.values()):
+            is_nothing_left = self._shard.offset_protocol.expire(group.group_id, group, now_ms, effects)
+            is_pending = isinstance(group, ClassicGroup) and group.pending_members
+            if is_nothing_left and group.is_empty and not is_pending:
+                self._shard.add_group_tombstones(group, effects)
+            if len(effects.records) >= EXPIRED_PER_STEP_MAX:
+                effects.timer((EXPIRY,), now_ms + 1)
+                return
+
+    def _be_ready_to_forget(self, group_id: str, effects: Effects) -> None:
+        """A group that came to be by a commit of which nothing is kept has never been."""
+        effects.rescue = lambda: self._forget_unused(group_id)
+        if not effects.records:
+            self._forget_unused(group_id)
+
+    def _forget_unused(self, group_id: str) -> Effects:
+        group = self._shard.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            self._shard.forget_if_unused(group)
+        return Effects()

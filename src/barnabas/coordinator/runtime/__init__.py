@@ -1,0 +1,1 @@
+"""Runs the shards of a coordinator on the partitions of its topic."""

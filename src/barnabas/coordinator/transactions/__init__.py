@@ -1,0 +1,1 @@
+"""The transaction coordinator, and the markers that end transactions."""
