@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from talk import Talk
 
-from barnabas.cli.batch_reader import BatchReader
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import LostSequence
 from barnabas.client.producer import Producer
@@ -16,6 +15,7 @@ from barnabas.client.settings.client import Settings
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.records.batch_reader import BatchReader
 from barnabas.testing import Broker
 from barnabas.transport.channel import PeerGone
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse

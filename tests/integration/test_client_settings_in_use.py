@@ -13,10 +13,10 @@ from certificates import Authority
 from talk import Talk
 
 from barnabas import Admin, Consumer, ConsumerSettings, Producer, ProducerSettings, Settings
-from barnabas.cli.batch_reader import BatchReader
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.records.batch_reader import BatchReader
 from barnabas.testing import Broker
 
 ELSEWHERE = "127.0.0.2"  # an address of this machine that is in no certificate

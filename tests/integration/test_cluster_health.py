@@ -108,7 +108,7 @@ def test_topics_that_promise_less_than_the_cluster_could(cluster: Watched, capsy
 def test_a_broker_whose_death_harms_nobody_and_two_whose_death_stops_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.doctor_facts.QUORUM_SECONDS_MAX", 1.0)
+    monkeypatch.setattr("barnabas.ops.doctor.facts.QUORUM_SECONDS_MAX", 1.0)
     with Cluster(tmp_path) as small:
         where = ["-b", small.bootstrap_servers]
         assert main(["topic", "create", SAFE, "-p", "3", "-r", "3", "-c", "min.insync.replicas=2", *where]) == 0

@@ -204,7 +204,7 @@ def test_a_member_that_commits_nothing(
             evidence=rf"over 0\.2 s no commit on {name}-0 \(sleepy\)",
             mend=f"^look longer: barnabas doctor -g {group} --seconds 15$",
         )
-        monkeypatch.setattr("barnabas.cli.doctor_groups.SURE_SECONDS", 0.1)
+        monkeypatch.setattr("barnabas.ops.doctor.groups.SURE_SECONDS", 0.1)
         _, findings = doctor(broker.bootstrap_servers, capsys, "-g", group)
         sure = expect(
             findings,

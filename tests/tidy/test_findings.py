@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "src" / "barnabas" / "cli").glob("doctor_*.py"))
+SOURCES = sorted((ROOT / "src" / "barnabas" / "ops" / "doctor").glob("*.py"))
 TESTS = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
 SAID = ("severity", "about", "evidence", "mend")
 

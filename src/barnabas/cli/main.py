@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NamedTuple, NoReturn
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 FAILED: Final = 1
 MISUSED: Final = 2

@@ -13,7 +13,7 @@ from uuid import UUID
 import fastavro
 import pytest
 
-from barnabas.cli.avro_json import meant, shown
+from barnabas.ops.records.avro_json import meant, shown
 
 ITEM = {"type": "record", "name": "Item", "namespace": "shop", "fields": [{"name": "name", "type": "string"}]}
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}

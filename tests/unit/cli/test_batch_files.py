@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.main import FAILED, main
 from barnabas.cli.terminal.batch import commands
+from barnabas.ops.failure import Failure
 
 
 def test_lines_are_read_as_a_shell_reads_them() -> None:

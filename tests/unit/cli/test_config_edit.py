@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cli.cluster.config_edit import changes_of, own_settings, text_of
-from barnabas.cli.failure import Failure
 from barnabas.client.admin.configs import Change, ConfigEntry, ConfigSource, Operation, Resource, ResourceKind
+from barnabas.ops.failure import Failure
 
 TOPIC = Resource(ResourceKind.TOPIC, "orders")
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.cli.cluster.txn import Waiting
-from barnabas.cli.doctor_cluster import cluster_findings, harmless_death
-from barnabas.cli.doctor_facts import DiskFacts, Facts, GroupFacts
-from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding
-from barnabas.cli.doctor_groups import group_findings, producer_findings
 from barnabas.client.admin.brokers import ClusterDescription, LogDirectory, ReplicaOnDisk
 from barnabas.client.admin.groups import GroupDescription, GroupMember
 from barnabas.client.admin.quorum import QuorumDescription, QuorumReplica
@@ -18,6 +13,11 @@ from barnabas.client.group.lag import Lag
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import ZERO_UUID, TopicPartition
+from barnabas.ops.doctor.cluster import cluster_findings, harmless_death
+from barnabas.ops.doctor.facts import DiskFacts, Facts, GroupFacts
+from barnabas.ops.doctor.finding import BAD, NOTE, WARNING, Finding
+from barnabas.ops.doctor.groups import group_findings, producer_findings
+from barnabas.ops.transactions import Waiting
 
 GIB = 1 << 30
 PLACE = TopicPartition("t", 0)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.expression import DEPTH_MAX, compile_expression
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.expression import DEPTH_MAX, compile_expression
 
 FIELDS: dict[str, Any] = {
     "topic": "orders",

@@ -12,16 +12,16 @@ import pytest
 HEAVY = ("fastavro", "google", "msgspec", "pyarrow", "pyspark", "rich", "uvloop", "zipfile")
 ELSEWHERE = (
     "barnabas.broker",
-    "barnabas.cli.avro_json",
+    "barnabas.ops.records.avro_json",
     "barnabas.cli.files.debug_bundle",
-    "barnabas.cli.decoding",
-    "barnabas.cli.doctor_facts",
-    "barnabas.cli.schemas",
+    "barnabas.ops.records.decoding",
+    "barnabas.ops.doctor.facts",
+    "barnabas.ops.records.schemas",
     "barnabas.client.serdes.registry",
     "barnabas.raft",
     "barnabas.storage",
 )
-HELP_MODULES_MAX = 4  # of ours: the package, the command line, the table of commands, what a failure is
+HELP_MODULES_MAX = 5  # of ours: the package, the command line, the table of commands, what a failure is
 CODE = """
 import sys
 from barnabas.cli.main import main
@@ -79,5 +79,5 @@ def test_consume_imports_what_decodes_only_when_it_is_asked_to() -> None:
     plain = imported("consume", "t", "-b", nobody(), "-X", "default.api.timeout.ms=1")
     assert of(plain, (*set(HEAVY) - {"uvloop"}, *ELSEWHERE)) == []  # who stays long gets the fastest loop
     decoding = imported("consume", "t", "--decode", "hex", "-b", nobody(), "-X", "default.api.timeout.ms=1")
-    assert "barnabas.cli.decoding" in decoding
-    assert of(decoding, ("fastavro", "google", "msgspec", "barnabas.cli.schemas")) == []
+    assert "barnabas.ops.records.decoding" in decoding
+    assert of(decoding, ("fastavro", "google", "msgspec", "barnabas.ops.records.schemas")) == []

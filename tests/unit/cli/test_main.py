@@ -114,8 +114,8 @@ def test_what_destroys_needs_a_yes(
 
 
 def test_every_verb_that_deletes_can_be_told_not_to_ask() -> None:
-    for name in COMMANDS:
-        for word, verb in getattr(import_module(f"barnabas.cli.{name}"), "VERBS", {}).items():
+    for name, command in COMMANDS.items():
+        for word, verb in getattr(import_module(f"barnabas.cli.{command.module}"), "VERBS", {}).items():
             parser = ArgumentParser()
             verb.configure(parser)
             if "delete" in word:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.moments import parse_window
 from barnabas.cli.records.consume import prepare
 from barnabas.client.offsets import EARLIEST, LATEST, Start
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.moments import parse_window
 
 NOW = 1_000_000_000_000
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.main import FAILED, main
 from barnabas.cli.terminal.connection import add_connection, settings_of
 from barnabas.cli.terminal.profiles import path_of, profile_in_use, write_profile
 from barnabas.client.settings.client import Settings
+from barnabas.ops.failure import Failure
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.reassign_plan import plan
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.reassign.plan import plan
 
 
 def partitions(*replicas: tuple[int, ...]) -> dict[TopicPartition, tuple[int, ...]]:

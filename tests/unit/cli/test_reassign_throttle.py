@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.reassign_progress import Progress, progress
-from barnabas.cli.reassign_throttle import FOLLOWERS, LEADERS, RATES, limits, no_limits, rate
 from barnabas.client.admin.configs import Change, Operation, Resource, ResourceKind
 from barnabas.client.admin.replicas import Reassignment
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.reassign.progress import Progress, progress
+from barnabas.ops.reassign.throttle import FOLLOWERS, LEADERS, RATES, limits, no_limits, rate
 
 KEY = TopicPartition("t", 0)
 

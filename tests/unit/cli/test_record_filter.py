@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 
 import pytest
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_filter import add_filters, compile_filter
-from barnabas.cli.record_format import Line
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.filter import add_filters, compile_filter
+from barnabas.ops.records.format import Line
 
 LINE = Line("t", 0, 5, 1000, b"k1", b'{"total": 12}', (("region", b"eu"), ("empty", None)))
 

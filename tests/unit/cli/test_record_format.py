@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line, compile_output, from_kcat
 from barnabas.cli.records.record_input import compile_input
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.format import Line, compile_output, from_kcat
 
 LINE = Line("orders", 3, 42, 1_700_000_000_123, b"k\xc3\xa9y", b'{"a": 1}', (("x", b"1"), ("y", None)), 5)
 

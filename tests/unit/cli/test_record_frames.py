@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line, compile_output
 from barnabas.cli.records.record_frames import FrameReader, Part, has_lengths
 from barnabas.cli.records.record_input import Input, compile_input, parse_format
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.format import Line, compile_output
 
 
 def reader(text: str) -> FrameReader:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.main import main
 from barnabas.cli.serve.running import LOCK_FILE, NOTE_FILE, Running, find_running, find_supervisor, noted, supervised
+from barnabas.ops.failure import Failure
 from barnabas.world.real import RealDisk
 
 

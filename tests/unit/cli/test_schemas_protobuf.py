@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2
 
-from barnabas.cli.schemas import Codec
-from barnabas.cli.schemas_protobuf import protobuf_codec
 from barnabas.client.errors import Undecodable, Unencodable
 from barnabas.client.serdes.registry import Registry, Schema
 from barnabas.client.serdes.serde import Place
+from barnabas.ops.records.schemas import Codec
+from barnabas.ops.records.schemas_protobuf import protobuf_codec
 
 PLACE = Place("orders")
 FIELDS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line, compile_output
-from barnabas.cli.unpacking import MISMATCH, compile_unpacking
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.format import Line, compile_output
+from barnabas.ops.records.unpacking import MISMATCH, compile_unpacking
 
 DATA = b"\x00\x00\x00\x2a" + b"\xff" * 8 + b"end"
 

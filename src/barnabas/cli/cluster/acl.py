@@ -9,18 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from barnabas.cli.acl_rules import (
-    PATTERNS,
-    RESOURCES,
-    TEMPLATES,
-    Resource,
-    cluster,
-    operation_of,
-    principal_of,
-    row_of,
-    rules,
-)
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.output import is_table, print_table, print_value
 from barnabas.cli.terminal.verbs import (
@@ -34,6 +22,18 @@ from barnabas.cli.terminal.verbs import (
     run_verb,
 )
 from barnabas.model.errors import ApiError
+from barnabas.ops.acl_rules import (
+    PATTERNS,
+    RESOURCES,
+    TEMPLATES,
+    Resource,
+    cluster,
+    operation_of,
+    principal_of,
+    row_of,
+    rules,
+)
+from barnabas.ops.failure import Failure
 from barnabas.security.acl import Filter, Operation, PatternType, Permission, ResourceType, Rule
 
 COLUMNS: Final = ("PRINCIPAL", "HOST", "PERMISSION", "OPERATION", "RESOURCE", "NAME", "PATTERN")

@@ -10,7 +10,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.output import NOBODY, is_table, print_table, print_value
 from barnabas.cli.terminal.verbs import (
@@ -24,6 +23,7 @@ from barnabas.cli.terminal.verbs import (
     report,
     run_verb,
 )
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.brokers import ClusterDescription

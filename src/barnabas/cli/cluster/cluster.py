@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cli.cluster import details
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend
-from barnabas.cli.terminal.output import NOBODY, duration, is_table, print_facts, print_table, print_value
+from barnabas.cli.terminal.output import NOBODY, is_table, print_facts, print_table, print_value
 from barnabas.cli.terminal.verbs import Verb, admin_of, configure_verbs, nothing_more, now_ms, run_verb
+from barnabas.ops.failure import Failure
+from barnabas.ops.units import duration
 
 if TYPE_CHECKING:
     from barnabas.client.admin.brokers import ClusterDescription

@@ -9,7 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.cli.terminal.output import NOBODY, is_table, print_rows, print_table, print_value
 from barnabas.cli.terminal.verbs import (
@@ -26,6 +25,7 @@ from barnabas.cli.terminal.verbs import (
     run_verb,
 )
 from barnabas.model.errors import ApiError
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.config_file import properties
 from barnabas.client.admin.configs import Change, ConfigEntry, ConfigSource, Operation, Resource
+from barnabas.ops.failure import Failure
 
 OWN: Final = (ConfigSource.TOPIC, ConfigSource.DYNAMIC_BROKER, ConfigSource.GROUP)
 HEAD: Final = """\

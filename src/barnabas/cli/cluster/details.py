@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend, pairs
-from barnabas.cli.terminal.output import NOBODY, is_table, print_rows, size
+from barnabas.cli.terminal.output import NOBODY, is_table, print_rows
 from barnabas.cli.terminal.verbs import admin_of, check_runs
+from barnabas.ops.failure import Failure
+from barnabas.ops.units import size
 
 if TYPE_CHECKING:
     from barnabas.client.admin.brokers import LogDirectory

@@ -9,14 +9,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.doctor_finding import BAD, SEVERITIES, Finding, count
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import add_connection, attend
 from barnabas.cli.terminal.output import add_output, is_table, print_value
 from barnabas.cli.terminal.verbs import admin_of, now_ms
+from barnabas.ops.doctor.finding import BAD, SEVERITIES, Finding, count
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
-    from barnabas.cli.doctor_facts import Facts
+    from barnabas.ops.doctor.facts import Facts
 
 LOOK_SECONDS: Final = 1.0
 
@@ -50,9 +50,9 @@ def run(arguments: Namespace) -> int:
 
 
 async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
-    from barnabas.cli.doctor_cluster import cluster_findings, harmless_death
-    from barnabas.cli.doctor_facts import look
-    from barnabas.cli.doctor_groups import group_findings, producer_findings
+    from barnabas.ops.doctor.cluster import cluster_findings, harmless_death
+    from barnabas.ops.doctor.facts import look
+    from barnabas.ops.doctor.groups import group_findings, producer_findings
 
     if arguments.seconds <= 0:
         raise Failure("--seconds must be more than 0: what moves is told from what stands by looking twice")

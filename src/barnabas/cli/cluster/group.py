@@ -12,18 +12,10 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas.cli import group_seek
+from barnabas.cli.cluster import group_seek
 from barnabas.cli.records import group_peek
 from barnabas.cli.terminal.connection import attend
-from barnabas.cli.terminal.output import (
-    NOBODY,
-    duration,
-    is_table,
-    print_facts,
-    print_sentence,
-    print_table,
-    print_value,
-)
+from barnabas.cli.terminal.output import NOBODY, is_table, print_facts, print_sentence, print_table, print_value
 from barnabas.cli.terminal.verbs import (
     Outcome,
     Verb,
@@ -41,6 +33,8 @@ from barnabas.cli.terminal.verbs import (
 )
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.groups.seek import Move, places_of
+from barnabas.ops.units import duration
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin
@@ -260,7 +254,7 @@ def _offset_delete(arguments: Namespace) -> None:
 
     async def work() -> dict[TopicPartition, ApiError | None]:
         async with admin_of(arguments) as admin:
-            places = await group_seek.places_of(admin, arguments.topics)
+            places = await places_of(admin, arguments.topics)
             return await admin.delete_group_offsets(arguments.group, places)
 
     report(arguments, outcomes_of(attend(work()), done="forgotten"))
@@ -270,9 +264,9 @@ def _offset_delete(arguments: Namespace) -> None:
 
 
 def _seek(arguments: Namespace) -> None:
-    async def work() -> list[group_seek.Move]:
+    async def work() -> list[Move]:
         async with admin_of(arguments) as admin:
-            return await group_seek.seek(admin, arguments, now_ms=now_ms())
+            return await group_seek.seek_as_asked(admin, arguments, now_ms=now_ms())
 
     group_seek.show(attend(work()), arguments)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.verbs import (
     Outcome,
@@ -24,6 +23,7 @@ from barnabas.cli.terminal.verbs import (
 )
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.model.errors import ApiError

@@ -15,10 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.reassign_plan import plan
 from barnabas.cli.terminal.connection import attend
-from barnabas.cli.terminal.output import NOBODY, is_table, print_table, print_value, size
+from barnabas.cli.terminal.output import NOBODY, is_table, print_table, print_value
 from barnabas.cli.terminal.verbs import (
     Verb,
     add_yes,
@@ -30,10 +28,14 @@ from barnabas.cli.terminal.verbs import (
     run_verb,
 )
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
+from barnabas.ops.reassign.plan import plan
+from barnabas.ops.units import size
 
 if TYPE_CHECKING:
-    from barnabas.cli.reassign_progress import Progress
     from barnabas.client.admin.client import Admin
+    from barnabas.ops.reassign.progress import Progress
+    from barnabas.ops.reassign.throttle import Changes
 
 LOOK_SECONDS: Final = 0.5
 
@@ -157,7 +159,7 @@ def _run(arguments: Namespace) -> None:
 
 
 def _rate(text: str) -> int:
-    from barnabas.cli.reassign_throttle import rate
+    from barnabas.ops.reassign.throttle import rate
 
     try:
         return rate(text)
@@ -166,7 +168,7 @@ def _rate(text: str) -> int:
 
 
 async def _move_slowly(admin: Admin, targets: Targets, bytes_per_second: int, arguments: Namespace) -> None:
-    from barnabas.cli.reassign_throttle import apply, limits, no_limits
+    from barnabas.ops.reassign.throttle import limits, no_limits
 
     now = await placement(admin, {key.topic for key in targets})
     unknown = sorted(set(targets) - set(now))
@@ -175,7 +177,7 @@ async def _move_slowly(admin: Admin, targets: Targets, bytes_per_second: int, ar
     for key, each in (await admin.list_reassignments(targets)).items():  # this may be the second try
         now[key] = tuple(replica for replica in now[key] if replica not in each.adding)
     running = await alive(admin)
-    await apply(admin, limits(now, targets, bytes_per_second, brokers=running))
+    await _throttle(admin, limits(now, targets, bytes_per_second, brokers=running))
     try:
         await move(admin, targets, is_waiting=True)
     except asyncio.CancelledError:
@@ -183,9 +185,14 @@ async def _move_slowly(admin: Admin, targets: Targets, bytes_per_second: int, ar
         print(f"\nthe moves go on, within the limit: `{again}` waits for them and takes it off", file=sys.stderr)
         raise
     except BaseException:
-        await apply(admin, no_limits({key.topic for key in targets}, brokers=running))
+        await _throttle(admin, no_limits({key.topic for key in targets}, brokers=running))
         raise
-    await apply(admin, no_limits({key.topic for key in targets}, brokers=await alive(admin)))
+    await _throttle(admin, no_limits({key.topic for key in targets}, brokers=await alive(admin)))
+
+
+async def _throttle(admin: Admin, changes: Changes) -> None:
+    answers = await admin.alter_configs(changes)
+    complain(outcomes_of({resource.name: answer for resource, answer in answers.items()}))
 
 
 async def move(admin: Admin, targets: Targets, *, is_waiting: bool) -> None:
@@ -211,7 +218,7 @@ def _show(done: int, count: int, *, is_last: bool = False) -> None:
 
 
 def _status(arguments: Namespace) -> None:
-    from barnabas.cli.reassign_progress import progress_of
+    from barnabas.ops.reassign.progress import progress_of
 
     async def work() -> Any:
         async with admin_of(arguments) as admin:
@@ -256,14 +263,14 @@ def _cells(part: Progress) -> tuple[str, str, str, str]:
 
 
 def _cancel(arguments: Namespace) -> None:
-    from barnabas.cli.reassign_throttle import apply, no_limits
+    from barnabas.ops.reassign.throttle import no_limits
 
     async def work() -> int:
         async with admin_of(arguments) as admin:
             under_way = await admin.list_reassignments()
             if under_way:
                 complain(outcomes_of(await admin.alter_reassignments(dict.fromkeys(under_way))))
-                await apply(admin, no_limits({key.topic for key in under_way}, brokers=await alive(admin)))
+                await _throttle(admin, no_limits({key.topic for key in under_way}, brokers=await alive(admin)))
             return len(under_way)
 
     confirm("Stop all moves that are under way?", arguments)

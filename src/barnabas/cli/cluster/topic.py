@@ -9,7 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend, pairs, settings_of
 from barnabas.cli.terminal.output import is_table, print_rows, print_value
 from barnabas.cli.terminal.verbs import (
@@ -31,6 +30,7 @@ from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin
@@ -121,7 +121,8 @@ def _configure_describe(parser: ArgumentParser) -> None:
 
 
 def _describe(arguments: Namespace) -> None:
-    from barnabas.cli.topic_description import Description, describe, print_description
+    from barnabas.cli.cluster.topic_description import print_description
+    from barnabas.ops.topics.description import Description, describe
 
     async def work() -> list[Description | ApiError]:
         async with admin_of(arguments) as admin:
@@ -273,13 +274,13 @@ def _delete(arguments: Namespace) -> None:
 
 
 def _configure_analyze(parser: ArgumentParser) -> None:
-    from barnabas.cli import topic_analysis
+    from barnabas.cli.cluster import topic_analysis
 
     topic_analysis.configure(parser)
 
 
 def _analyze(arguments: Namespace) -> None:
-    from barnabas.cli import topic_analysis
+    from barnabas.cli.cluster import topic_analysis
 
     topic_analysis.run(arguments)
 

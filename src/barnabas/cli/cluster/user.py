@@ -9,7 +9,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.output import is_table, print_table, print_value
 from barnabas.cli.terminal.verbs import (
@@ -23,6 +22,7 @@ from barnabas.cli.terminal.verbs import (
     report,
     run_verb,
 )
+from barnabas.ops.failure import Failure
 from barnabas.security.scram import ITERATIONS_DEFAULT, ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.running import DATA_DIRECTORY
 from barnabas.cli.terminal.connection import attend, client_settings, sentence
-from barnabas.cli.terminal.output import is_table, print_value, size
+from barnabas.cli.terminal.output import is_table, print_value
 from barnabas.cli.terminal.verbs import Verb, admin_of, configure_verbs, run_verb
 from barnabas.model.errors import BarnabasError
+from barnabas.ops.failure import Failure
+from barnabas.ops.units import size
 
 if TYPE_CHECKING:
     from barnabas.cli.files.debug_steps import Taken

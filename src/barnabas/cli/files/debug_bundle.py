@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas import __version__
-from barnabas.cli.failure import Failure
 from barnabas.cli.files.debug_steps import Taken, as_json, page, plain, tail, take
 from barnabas.cli.files.redaction import Redaction
 from barnabas.cli.serve.detach import LOG_FILE
@@ -25,6 +24,7 @@ from barnabas.cli.serve.running import Running, find_running
 from barnabas.cli.terminal.verbs import now_ms
 from barnabas.client.admin.configs import ConfigEntry, Resource, ResourceKind
 from barnabas.model.errors import ApiError
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin
@@ -200,9 +200,9 @@ async def _transactions(admin: Admin) -> dict[str, Any]:
 
 
 async def _doctor(admin: Admin) -> list[Any]:
-    from barnabas.cli.doctor_cluster import cluster_findings
-    from barnabas.cli.doctor_facts import look
-    from barnabas.cli.doctor_groups import group_findings
+    from barnabas.ops.doctor.cluster import cluster_findings
+    from barnabas.ops.doctor.facts import look
+    from barnabas.ops.doctor.groups import group_findings
 
     facts = await look(admin, seconds=DOCTOR_SECONDS, now_ms=now_ms(), groups=[])
     return [*cluster_findings(facts), *group_findings(facts)]

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import sentence
 from barnabas.model.errors import ApiError, BarnabasError, WireError
+from barnabas.ops.failure import Failure
 
 TEXT_CHARACTERS_MAX: Final = 16 << 20
 LOG_BYTES_MAX: Final = 1 << 20

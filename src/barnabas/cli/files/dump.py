@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.files.dump_entries import read_index, read_producers, read_time_index, read_transaction_index
 from barnabas.cli.files.dump_finding import Broken, Finding, Row
 from barnabas.cli.files.dump_log import read_batches
+from barnabas.ops.failure import Failure
 
 TEXT_BYTES_MAX: Final = 64 * 1024 * 1024
 BROKEN: Final = 1

@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import add_connection, attend, settings_of
 from barnabas.cli.terminal.output import add_output, is_table, print_facts, print_table, print_value
 from barnabas.client.settings.client import Settings
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.spark.registry import Entry

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import add_connection, attend, pairs, sentence, settings_of
 from barnabas.client.settings.client import Settings
 from barnabas.model.errors import BarnabasError
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.spark.pipelines import Pipeline

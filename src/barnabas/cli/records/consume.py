@@ -12,9 +12,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli import moments, record_filter, record_format
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Decoded, Line
 from barnabas.cli.records.progress import Progress
 from barnabas.cli.records.schema_registry import add_registry, needed_registry, registry_of
 from barnabas.cli.terminal.connection import add_connection, attend, settings_of
@@ -23,11 +20,16 @@ from barnabas.client.consumer import Consumer
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
+from barnabas.ops.records import filter as record_filter
+from barnabas.ops.records import format as record_format
+from barnabas.ops.records import moments
+from barnabas.ops.records.format import Decoded, Line
 
 if TYPE_CHECKING:
-    from barnabas.cli.decoding import Decoder
-    from barnabas.cli.moments import Window
     from barnabas.client.record import ConsumerRecord
+    from barnabas.ops.records.decoding import Decoder
+    from barnabas.ops.records.moments import Window
 
 RESETS: Final = {EARLIEST: "earliest", LATEST: "latest"}
 FORMS: Final = ("auto", "avro", "proto", "json", "msgpack", "hex", "base64", "string")
@@ -110,14 +112,14 @@ def _decoder(arguments: Namespace) -> Decoder | None:
     forms = (arguments.decode_key, arguments.decode)
     if forms == (None, None):
         return None
-    from barnabas.cli.decoding import Decoder
     from barnabas.client.errors import MissingDependency
+    from barnabas.ops.records.decoding import Decoder
 
     asks = [form for form in forms if form in OF_REGISTRY]
     registry = needed_registry(arguments, why=f"--decode {asks[0]}") if asks else registry_of(arguments)
     schemas = None
     if registry is not None:
-        from barnabas.cli.schemas import Schemas
+        from barnabas.ops.records.schemas import Schemas
 
         schemas = Schemas(registry)
     try:
@@ -226,8 +228,8 @@ async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Win
 async def _consume_batches(
     consumer: Consumer, arguments: Namespace, window: Window, places: list[TopicPartition], printer: _Printer
 ) -> None:
-    from barnabas.cli.batch_reader import BatchReader
     from barnabas.cli.records.consume_batches import print_batches
+    from barnabas.ops.records.batch_reader import BatchReader
 
     level = "read_committed" if arguments.read_committed else "read_uncommitted"
     starts = await resolve(consumer.cluster, dict.fromkeys(places, window.start), isolation_level=level)

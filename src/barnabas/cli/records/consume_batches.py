@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from struct import Struct
 from typing import Final
 
-from barnabas.cli.batch_reader import BatchReader, ReadBatch
-from barnabas.cli.record_format import Line
 from barnabas.client.fetch.isolation import ABORT_MARKER
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.records.batch_reader import BatchReader, ReadBatch
+from barnabas.ops.records.format import Line
 from barnabas.wire.records import Record
 
 COMMIT_MARKER: Final = 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from barnabas.cli import record_format
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.verbs import admin_of
+from barnabas.ops.failure import Failure
+from barnabas.ops.records import format as record_format
+from barnabas.ops.records.format import Line
 
 if TYPE_CHECKING:
     from barnabas.model.ids import TopicPartition
@@ -34,9 +34,9 @@ def run(arguments: Namespace) -> None:
 
 
 async def _peek(arguments: Namespace) -> list[Line]:
-    from barnabas.cli.batch_reader import BatchReader
     from barnabas.cli.records.consume_batches import lines_of
     from barnabas.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+    from barnabas.ops.records.batch_reader import BatchReader
 
     async with admin_of(arguments) as admin:
         committed = {place: entry.offset for place, entry in (await admin.group_offsets(arguments.group)).items()}

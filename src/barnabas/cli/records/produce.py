@@ -16,10 +16,6 @@ from contextlib import AsyncExitStack
 from threading import Thread
 from typing import Final
 
-from barnabas.cli import record_format
-from barnabas.cli.encoding import Encoder, add_schemas, wanted, wants_schemas
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line
 from barnabas.cli.records import record_input
 from barnabas.cli.records.progress import Progress
 from barnabas.cli.records.record_frames import FrameReader, Part, has_lengths
@@ -29,6 +25,10 @@ from barnabas.cli.terminal.connection import add_connection, attend, settings_of
 from barnabas.client.produce.batch import Delivery
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
+from barnabas.ops.failure import Failure
+from barnabas.ops.records import format as record_format
+from barnabas.ops.records.encoding import Encoder, add_schemas, wanted, wants_schemas
+from barnabas.ops.records.format import Line
 
 CHUNK_BYTES: Final = 64 * 1024
 CHUNKS_WAITING_MAX: Final = 4
@@ -90,7 +90,7 @@ def _encoder(arguments: Namespace) -> Encoder | None:
     key = wanted(arguments.schema_key_id, arguments.schema_key_type)
     value = wanted(arguments.schema_id, arguments.schema_type)
     registry = needed_registry(arguments, why="--schema-id" if value else "--schema-key-id")
-    from barnabas.cli.schemas import Schemas
+    from barnabas.ops.records.schemas import Schemas
 
     return Encoder(Schemas(registry), key=key, value=value)
 

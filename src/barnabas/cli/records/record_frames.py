@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.records.record_input import Input, piece_of
+from barnabas.ops.failure import Failure
 
 LENGTHS: Final = {"K": "k", "V": "v"}
 LENGTH_BYTES_MAX: Final = 64 * 1024 * 1024

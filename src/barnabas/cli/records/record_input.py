@@ -12,8 +12,8 @@ from binascii import Error as NotBase64
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import braces, unescape
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.format import braces, unescape
 
 VERBS: Final = "kvpdht"
 CSV_COLUMNS: Final = ("key", "value", "partition", "timestamp")

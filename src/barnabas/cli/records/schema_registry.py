@@ -10,8 +10,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import REGISTRY_LOGIN, REGISTRY_URL, client_settings
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.serdes.registry import Registry

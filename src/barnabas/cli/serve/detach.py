@@ -11,8 +11,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.running import DATA_DIRECTORY, find_running, metrics_lines
+from barnabas.ops.failure import Failure
 
 LOG_FILE: Final = "barnabas.log"
 READY: Final = "READY "

@@ -12,7 +12,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.running import (
     CLUSTER_DIRECTORIES,
     DATA_DIRECTORY,
@@ -20,6 +19,7 @@ from barnabas.cli.serve.running import (
     find_supervisor,
     wait_until_free,
 )
+from barnabas.ops.failure import Failure
 
 STOP_SECONDS_MAX: Final = 60.0
 META_FILE: Final = "meta.properties"

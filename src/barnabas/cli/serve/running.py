@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 NOTE_FILE: Final = ".barnabas-running.json"
 LOCK_FILE: Final = ".lock"

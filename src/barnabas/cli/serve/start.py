@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -10,9 +10,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.running import DATA_DIRECTORY, Running, find_running
-from barnabas.cli.terminal.output import add_output, duration, is_table, print_table, print_value
+from barnabas.cli.terminal.output import add_output, is_table, print_table, print_value
+from barnabas.ops.failure import Failure
+from barnabas.ops.units import duration
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from barnabas.cli.acl_rules import TEMPLATES, Resource, cluster, operation_of, rules
-from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
 from barnabas.cli.terminal.connection import attend
 from barnabas.model.errors import ApiError
+from barnabas.ops.acl_rules import TEMPLATES, Resource, cluster, operation_of, rules
+from barnabas.ops.failure import Failure
 from barnabas.security.acl import Filter, Operation, PatternType, Permission, ResourceType, Rule
 
 ACTIONS: Final = ("list", "add", "remove")

@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
 from barnabas.cli.terminal.connection import attend
+from barnabas.ops.failure import Failure
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:

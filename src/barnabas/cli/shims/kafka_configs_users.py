@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 from barnabas.security.scram import ITERATIONS_DEFAULT, MECHANISMS
 
 if TYPE_CHECKING:

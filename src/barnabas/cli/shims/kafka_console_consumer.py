@@ -11,7 +11,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import carry_out, client_values, parser_of
 from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.client.consumer import Consumer
@@ -19,6 +18,7 @@ from barnabas.client.offsets import EARLIEST, LATEST, Start
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import InvalidSetting
+from barnabas.ops.failure import Failure
 
 FORMATTER: Final = {
     "print.timestamp": "false",

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.records.produce import standard_input
 from barnabas.cli.records.record_input import Input
 from barnabas.cli.shims.shim import carry_out, client_values, parser_of
@@ -14,6 +13,7 @@ from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.settings import InvalidSetting
+from barnabas.ops.failure import Failure
 
 READER: Final = {
     "parse.key": "false",

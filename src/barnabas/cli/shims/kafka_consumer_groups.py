@@ -10,11 +10,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.shims import kafka_reset_offsets
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
 from barnabas.cli.terminal.connection import attend
 from barnabas.model.errors import ApiError
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin

@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.shims.shim import admin_of, carry_out, exactly_one, parser_of, raise_first
 from barnabas.cli.terminal.connection import attend, pairs
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.ops.failure import Failure
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.output import silence
 from barnabas.model.errors import ApiError
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 STANDARD_INPUT: Final = "-"
 

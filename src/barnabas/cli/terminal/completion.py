@@ -137,10 +137,10 @@ def names_of_cluster(what: str, asked: Namespace) -> list[str]:
     """Topics or groups; nobody waits long for them, and nobody is told that there were none."""
     if what not in ("TOPIC", "GROUP"):
         return []
-    from barnabas.cli.failure import Failure
     from barnabas.cli.terminal.connection import attend, settings_of
     from barnabas.client.admin.client import Admin
     from barnabas.client.settings.client import Settings
+    from barnabas.ops.failure import Failure
 
     async def work() -> list[str]:
         patience: dict[str, Any] = {"default_api_timeout_ms": NAMES_MS_MAX, "request_timeout_ms": NAMES_MS_MAX}

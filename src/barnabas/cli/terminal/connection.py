@@ -12,12 +12,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from barnabas.cli.failure import Failure
 from barnabas.client.errors import ClusterUnreachable, RegistryRefused, RegistryUnreachable
 from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.settings import InvalidSetting
+from barnabas.ops.failure import Failure
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Settings)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 FALLBACK: Final = "vi"
 

@@ -132,26 +132,3 @@ def silence() -> None:
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def duration(milliseconds: int | None) -> str:
-    """A time as people say it, to about two digits."""
-    if milliseconds is None:
-        return NOBODY
-    if milliseconds < 10_000:
-        return f"{max(milliseconds, 0) / 1000:g} s"
-    seconds = milliseconds // 1000
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
-
-
-def size(count: int) -> str:
-    """Bytes as people say them."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(amount) < 1024 or unit == "TiB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError("the last unit takes everything")

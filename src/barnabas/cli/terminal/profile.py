@@ -10,7 +10,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.serve.config_file import properties
 from barnabas.cli.terminal.connection import pairs, without_registry
 from barnabas.cli.terminal.output import NOBODY, print_rows
@@ -27,6 +26,7 @@ from barnabas.cli.terminal.profiles import (
 from barnabas.cli.terminal.verbs import Verb, add_yes, configure_verbs, confirm, nothing_more, run_verb
 from barnabas.client.settings.client import Settings
 from barnabas.model.settings import InvalidSetting
+from barnabas.ops.failure import Failure
 
 
 def configure(parser: ArgumentParser) -> None:

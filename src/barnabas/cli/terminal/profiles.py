@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path

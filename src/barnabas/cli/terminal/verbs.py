@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from barnabas.cli.failure import Failure
 from barnabas.cli.terminal.connection import add_connection, sentence, settings_of
 from barnabas.cli.terminal.output import add_output, is_table, print_value
 from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.admin.client import Admin

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from barnabas.cli.doctor_facts import DiskFacts, Facts
-from barnabas.cli.doctor_finding import BAD, NAMES_MAX, NOTE, WARNING, Finding, count, some
-from barnabas.cli.terminal.output import duration, size
 from barnabas.client.cluster.metadata import PartitionMetadata
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.doctor.facts import DiskFacts, Facts
+from barnabas.ops.doctor.finding import BAD, NAMES_MAX, NOTE, WARNING, Finding, count, some
+from barnabas.ops.units import duration, size
 
 FREE_BAD: Final = 0.05
 FREE_WARNING: Final = 0.15

@@ -9,12 +9,12 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.cli.failure import Failure
 from barnabas.client.errors import Undecodable, Unencodable
+from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
-    from barnabas.cli.schemas import Codec, Schemas
     from barnabas.client.serdes.serde import Place
+    from barnabas.ops.records.schemas import Codec, Schemas
 
 BY_TOPIC: Final = "topic"
 

@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.cli.cluster.txn import OPEN_STATES, Waiting, find_waiting
 from barnabas.client.admin.configs import Resource, ResourceKind
 from barnabas.client.group.lag import Lag, lags
 from barnabas.client.offsets import EARLIEST_TIMESTAMP, list_offsets
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.transactions import OPEN_STATES, Waiting, find_waiting
 
 if TYPE_CHECKING:
     from barnabas.client.admin.brokers import ClusterDescription, LogDirectory

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 NUMBERS: Final = "bBhHiIqQ"
 LETTERS: Final = f"<>x{NUMBERS}cs$"

@@ -12,18 +12,18 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from barnabas.cli.avro_json import shown
-from barnabas.cli.record_format import Decoded
 from barnabas.client.errors import MissingDependency, Undecodable
 from barnabas.client.serdes.json import Json
 from barnabas.client.serdes.plain import STR
 from barnabas.client.serdes.registered import MAGIC, split
 from barnabas.client.serdes.serde import Place, Serde, needed, undecodable
+from barnabas.ops.records.avro_json import shown
+from barnabas.ops.records.format import Decoded
 
 if TYPE_CHECKING:
-    from barnabas.cli.record_format import Line
-    from barnabas.cli.schemas import Schemas
     from barnabas.client.record import ConsumerRecord
+    from barnabas.ops.records.format import Line
+    from barnabas.ops.records.schemas import Schemas
 
     R = TypeVar("R", ConsumerRecord[bytes, bytes], Line)
 else:

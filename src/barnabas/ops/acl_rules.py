@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 from barnabas.security.acl import CLUSTER_NAME, WILDCARD, Operation, PatternType, Permission, ResourceType, Rule
 
 # On the command line: the option that names a resource, and what it is.

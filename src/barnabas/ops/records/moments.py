@@ -9,8 +9,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from barnabas.cli.failure import Failure
 from barnabas.client.offsets import EARLIEST, LATEST, Start
+from barnabas.ops.failure import Failure
 
 HELP: Final = (
     "where to start: start, end, an offset, +N or start+N after the start, -N or end-N before the end, @time (ms, s, "

@@ -10,13 +10,13 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from barnabas.cli.avro_json import meant, shown
 from barnabas.client.errors import RegistryRefused, Undecodable, Unencodable
 from barnabas.client.serdes.avro import REFUSED, Avro
 from barnabas.client.serdes.json import Json
 from barnabas.client.serdes.registered import NOT_FOUND, topic_name
 from barnabas.client.serdes.registry import Registry, Schema
 from barnabas.client.serdes.serde import Place, unencodable
+from barnabas.ops.records.avro_json import meant, shown
 
 ASK_AGAIN_SECONDS: Final = 5.0  # for a schema that the registry did not know
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
@@ -113,7 +113,7 @@ class Schemas:
             except REFUSED as error:
                 raise Undecodable(f"schema {schema_id} is not Avro: {error}") from error
         if schema.kind == PROTOBUF:
-            from barnabas.cli.schemas_protobuf import protobuf_codec
+            from barnabas.ops.records.schemas_protobuf import protobuf_codec
 
             return await protobuf_codec(self._registry, schema_id, message)
         if schema.kind == JSON:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from barnabas.cli.cluster.txn import explain
-from barnabas.cli.doctor_facts import Facts, GroupFacts
-from barnabas.cli.doctor_finding import BAD, NOTE, WARNING, Finding, count, some
-from barnabas.cli.terminal.output import duration
 from barnabas.client.admin.transactions import TransactionDescription
 from barnabas.client.group.lag import Lag
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.doctor.facts import Facts, GroupFacts
+from barnabas.ops.doctor.finding import BAD, NOTE, WARNING, Finding, count, some
+from barnabas.ops.transactions import explain
+from barnabas.ops.units import duration
 
 EMPTY: Final = "Empty"
 MOVING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")

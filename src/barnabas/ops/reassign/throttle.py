@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from barnabas.cli.terminal.verbs import complain, outcomes_of
 from barnabas.client.admin.configs import Change, Operation, Resource, ResourceKind
 from barnabas.model.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.client import Admin
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS: Final = "leader.replication.throttled.replicas"
@@ -60,10 +56,6 @@ def no_limits(topics: Iterable[str], *, brokers: Iterable[int]) -> Changes:
     """What to take off again."""
     changes = {_topic(topic): [_without(LEADERS), _without(FOLLOWERS)] for topic in sorted(set(topics))}
     return changes | {_broker(broker): [_without(name) for name in RATES] for broker in sorted(brokers)}
-
-
-async def apply(admin: Admin, changes: Changes) -> None:
-    complain(outcomes_of({resource.name: each for resource, each in (await admin.alter_configs(changes)).items()}))
 
 
 def _topic(name: str) -> Resource:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from barnabas.cli.failure import Failure
-from barnabas.cli.unpacking import compile_unpacking
+from barnabas.ops.failure import Failure
+from barnabas.ops.records.unpacking import compile_unpacking
 
 VALUE_LINES: Final = "%v\n"
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from barnabas.cli.failure import Failure
+from barnabas.ops.failure import Failure
 
 HELP: Final = (
     "an expression that must hold, such as 'value.total > 100 && headers.region == \"eu\"'; there are topic, "

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from barnabas.cli.failure import Failure
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.fetch.isolation import Visibility
 from barnabas.client.offsets import ISOLATION_LEVELS
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
 from barnabas.model.ids import TopicPartition
+from barnabas.ops.failure import Failure
 from barnabas.wire.batch import BatchHeader, iterate
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.records import Record, decode_batch

@@ -11,12 +11,12 @@ from base64 import b64decode
 from importlib import import_module
 from typing import Any, Final
 
-from barnabas.cli.schemas import Codec
 from barnabas.client.errors import Undecodable, Unencodable
 from barnabas.client.serdes.protobuf import Protobuf
 from barnabas.client.serdes.registered_protobuf import encode_indexes, split_indexes
 from barnabas.client.serdes.registry import Registry
 from barnabas.client.serdes.serde import Place, needed, undecodable, unencodable
+from barnabas.ops.records.schemas import Codec
 
 FILES_MAX: Final = 1000
 EXTRA: Final = "protobuf"

@@ -10,9 +10,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from barnabas.cli import expression
-from barnabas.cli.failure import Failure
-from barnabas.cli.record_format import Line
+from barnabas.ops.failure import Failure
+from barnabas.ops.records import expression
+from barnabas.ops.records.format import Line
 
 Holds: TypeAlias = Callable[[Line], bool]
 

@@ -1,0 +1,1 @@
+"""Consumer groups: moving their committed offsets."""

@@ -1,0 +1,1 @@
+"""Moving replicas between brokers: plans, progress and throttles."""

@@ -1,0 +1,1 @@
+"""Records as people read and write them: decoding, encoding, formats, filters, positions."""
