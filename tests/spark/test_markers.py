@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.spark.link import close_all, link
-from barnabas.spark.markers import SLOTS, TOPIC, ensure_topic
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.writing import Batch, write
+from barnabas.spark.connector.link import close_all, link
+from barnabas.spark.connector.markers import SLOTS, TOPIC, ensure_topic
+from barnabas.spark.connector.sink_options import SinkOptions
+from barnabas.spark.connector.writing import Batch, write
 from barnabas.testing import BrokerProcess
 
 

@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.spark.converters import spare_numpy
 from barnabas.spark.errors import NotInstalled
-from barnabas.spark.frugality import ARENAS_MAX
-from barnabas.spark.java import ClassArchive, cache_directory, find_java
-from barnabas.spark.nursery import Nursery, nursery
-from barnabas.spark.spark_home import lean_home
+from barnabas.spark.processes.converters import spare_numpy
+from barnabas.spark.processes.fork_server import Nursery, nursery
+from barnabas.spark.processes.java import ClassArchive, cache_directory, find_java
+from barnabas.spark.processes.memory import ARENAS_MAX
+from barnabas.spark.processes.spark_home import lean_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ LOCAL_CHECKPOINTS: Final = {
 }
 DRIVER_MEMORY: Final = "1g"
 STATIC: Final = {
-    "spark.python.daemon.module": "barnabas.spark.daemon",
+    "spark.python.daemon.module": "barnabas.spark.processes.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": DRIVER_MEMORY,

@@ -11,13 +11,13 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from barnabas.spark.arrays import binary_array
+from barnabas.spark.processes.arrays import binary_array
 
 PROGRAM = """
 import sys
 import pyarrow as pa
 plain = pa.array
-from barnabas.spark.arrays import spare_pandas
+from barnabas.spark.processes.arrays import spare_pandas
 spare_pandas()
 assert pa.array([b"told"]).to_pylist() == [b"told"]
 print("pandas" in sys.modules)

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 PROGRAM = """
 import sys
 from py4j import protocol
-from barnabas.spark.converters import Sparing, spare_numpy
+from barnabas.spark.processes.converters import Sparing, spare_numpy
 spare_numpy()
 spare_numpy()
 mine = [each for each in protocol.INPUT_CONVERTER if isinstance(each, Sparing)]

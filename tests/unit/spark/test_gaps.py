@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from barnabas.spark.frugality import c_library
+from barnabas.spark.processes.memory import c_library
 
 PROGRAM = """
 import ctypes
-from barnabas.spark.frugality import c_library
-from barnabas.spark.gaps import fill_gaps
+from barnabas.spark.processes.memory import c_library
+from barnabas.spark.processes.gaps import fill_gaps
 library = c_library()
 library.malloc.restype = ctypes.c_void_p
 for size in (40, 200, 1000, 5000):

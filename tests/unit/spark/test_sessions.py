@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from barnabas.spark import sessions
-from barnabas.spark.java import Java
+from barnabas.spark.processes.java import Java
 
 
 @pytest.mark.parametrize(

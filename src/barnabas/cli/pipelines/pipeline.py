@@ -13,7 +13,7 @@ from barnabas.client.settings.client import Settings
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
-    from barnabas.spark.registry import Entry
+    from barnabas.spark.pipelines.status import Entry
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _found(arguments: Namespace) -> list[Entry]:
-    from barnabas.spark.registry import listed
+    from barnabas.spark.pipelines.status import listed
 
     return attend(listed(settings_of(Settings, arguments)))
 
@@ -98,7 +98,7 @@ def _facts(each: Entry) -> dict[str, object]:
 
 
 def _ago(each: Entry) -> str:
-    from barnabas.spark.registry import now_ms
+    from barnabas.spark.pipelines.status import now_ms
 
     seconds = max(0, now_ms() - each.updated_ms) // 1000
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):

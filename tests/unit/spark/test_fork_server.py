@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from barnabas.spark import asking
-from barnabas.spark import nursery as tested
-from barnabas.spark.asking import ADDRESS
-from barnabas.spark.nursery import Nursery
+from barnabas.spark.processes import fork_client
+from barnabas.spark.processes import fork_server as tested
+from barnabas.spark.processes.fork_client import ADDRESS
+from barnabas.spark.processes.fork_server import Nursery
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a nursery is Linux's")
 WAIT_SECONDS_MAX = 120
@@ -28,7 +28,7 @@ SOURCE = "pyspark.sql.streaming.python_streaming_source_runner"
 DRIVER = """
 import sys, time
 from pathlib import Path
-from barnabas.spark.nursery import nursery
+from barnabas.spark.processes.fork_server import nursery
 nursery(Path(sys.argv[1])).wait()
 print("ready", flush=True)
 time.sleep(600)
@@ -124,7 +124,7 @@ def test_it_computes_with_as_many_threads_as_spark_allows_a_task(home: Nursery, 
     others = [name for name in threads if name != "jemalloc_bg_thd"]  # of an allocator, which knows of forks
     assert len(others) == 1, "a fork would leave them behind"
     more = ask(home, "-m", SOURCE, here=tmp_path, OMP_NUM_THREADS="7", PYTHON_WORKER_FACTORY_PORT="1")
-    assert "nursery.py" not in more.stderr, "that is settled when libraries are loaded"
+    assert "fork_server.py" not in more.stderr, "that is settled when libraries are loaded"
 
 
 def test_a_time_zone_of_the_environment_counts() -> None:
@@ -139,11 +139,11 @@ def test_a_time_zone_of_the_environment_counts() -> None:
 def test_what_spark_asks_for_is_forked_and_anything_else_is_python(home: Nursery, tmp_path: Path) -> None:
     asked = ask(home, "-m", SOURCE, here=tmp_path, PYTHON_WORKER_FACTORY_PORT="1", PYTHON_WORKER_FACTORY_SECRET="x")
     assert asked.returncode != 0
-    assert "nursery.py" in asked.stderr, "Spark's own code ran there, and found nobody at that port"
+    assert "fork_server.py" in asked.stderr, "Spark's own code ran there, and found nobody at that port"
     other = ask(home, "-c", "import sys; print(sys.argv, 'pyspark' in sys.modules)", "word", here=tmp_path)
     assert other.stdout.strip() == "['-c', 'word'] False"
     seeded = ask(home, "-m", SOURCE, here=tmp_path, PYTHONHASHSEED="5", PYTHON_WORKER_FACTORY_PORT="1")
-    assert "nursery.py" not in seeded.stderr, "hashes that differ are Python's to make"
+    assert "fork_server.py" not in seeded.stderr, "hashes that differ are Python's to make"
 
 
 def test_without_a_nursery_it_is_python(home: Nursery, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_listener_of_another_user_is_not_asked(tmp_path: Path, monkeypatch: py
         listening.bind(f"\0{name}")
         listening.listen()
         monkeypatch.setattr(os, "geteuid", lambda: 123_456)
-        assert asking.ask(name, ["-m", SOURCE]) is None
+        assert fork_client.ask(name, ["-m", SOURCE]) is None
         with listening.accept()[0] as line:
             assert line.recv(1) == b"", "it was told nothing"
 
@@ -190,6 +190,6 @@ def test_a_listener_of_another_user_is_not_asked(tmp_path: Path, monkeypatch: py
 def test_another_user_who_asks_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert asking.is_of_this_user(ours)
+        assert fork_client.is_of_this_user(ours)
         monkeypatch.setattr(os, "geteuid", lambda: 123_456)
-        assert not asking.is_of_this_user(ours)
+        assert not fork_client.is_of_this_user(ours)

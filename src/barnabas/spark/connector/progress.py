@@ -19,9 +19,9 @@ from barnabas.client.group.commits import Commits, GroupMetadata, OffsetAndMetad
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.link import Link
-from barnabas.spark.markers import TOPIC, ensure_topic
-from barnabas.spark.offsets import Offsets, to_json
+from barnabas.spark.connector.link import Link
+from barnabas.spark.connector.markers import TOPIC, ensure_topic
+from barnabas.spark.connector.offsets import Offsets, to_json
 
 TELL_SECONDS_MAX: Final = 2.0
 NOTE_BYTES_MAX: Final = 4096  # offset.metadata.max.bytes

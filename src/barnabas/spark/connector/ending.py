@@ -16,9 +16,9 @@ from barnabas.client.errors import ProducerFenced
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, end_transaction
 from barnabas.model.errors import ApiError, BarnabasError
-from barnabas.spark.link import Link, link
-from barnabas.spark.markers import Content
-from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.connector.link import Link, link
+from barnabas.spark.connector.markers import Content
+from barnabas.spark.connector.sink_options import SinkOptions
 
 log = logging.getLogger("barnabas.spark")
 

@@ -15,7 +15,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import Filter
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.offsets import Range
+from barnabas.spark.connector.offsets import Range
 
 V = TypeVar("V", str, int)
 

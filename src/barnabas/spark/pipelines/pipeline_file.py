@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.spark.errors import InvalidOption, NotInstalled, PipelineFailed
-from barnabas.spark.pipelines import Files, Pipeline, Topic
+from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.spark.decoding import dead_letters, decoded, encoded
+from barnabas.spark.connector.foreach_batch import each_batch
 from barnabas.spark.errors import PipelineFailed
-from barnabas.spark.foreach_batch import each_batch
-from barnabas.spark.pipelines import Files, Pipeline, Topic
+from barnabas.spark.pipelines.decoding import dead_letters, decoded, encoded
+from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

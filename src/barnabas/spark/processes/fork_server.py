@@ -31,8 +31,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-from barnabas.spark.asking import ADDRESS, GIVEN, HERE, is_of_this_user
-from barnabas.spark.daemon import PANDAS, prepare
+from barnabas.spark.processes.daemon import PANDAS, prepare
+from barnabas.spark.processes.fork_client import ADDRESS, GIVEN, HERE, is_of_this_user
 
 # What Spark runs on the driver, beside the workers.
 PLANNERS: Final = (
@@ -43,7 +43,7 @@ PLANNERS: Final = (
     "pyspark.sql.worker.commit_data_source_write",
     "pyspark.sql.worker.python_streaming_sink_runner",
 )
-DAEMONS: Final = ("pyspark.daemon", "barnabas.spark.daemon")
+DAEMONS: Final = ("pyspark.daemon", "barnabas.spark.processes.daemon")
 OTHERS: Final = ("pyspark.sql.streaming.python_streaming_source_runner",)
 REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
 REQUEST_SECONDS_MAX: Final = 10.0
@@ -106,7 +106,7 @@ def nursery(cache_directory: Path) -> Nursery | None:
 
 def _asking_python(cache_directory: Path) -> Path:
     """A program that Spark can take for Python."""
-    asking = Path(__file__).with_name("asking.py")
+    asking = Path(__file__).with_name("fork_client.py")
     script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(asking))} "$@"\n'
     place = cache_directory / f"python-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
     if not place.is_file() or place.read_text() != script:

@@ -19,13 +19,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from barnabas.spark.connector.offsets import Offsets, from_json, limited, pending, split, to_json
+from barnabas.spark.connector.plan import behind, loss_sentence, needs_earliest, plan
+from barnabas.spark.connector.positions import Positions
+from barnabas.spark.connector.progress import FirstBatch, Progress, TopicIds
+from barnabas.spark.connector.reading import RangePartition, log, read
+from barnabas.spark.connector.source_options import SourceOptions
 from barnabas.spark.errors import DataLost, InvalidOption
-from barnabas.spark.offsets import Offsets, from_json, limited, pending, split, to_json
-from barnabas.spark.plan import behind, loss_sentence, needs_earliest, plan
-from barnabas.spark.positions import Positions
-from barnabas.spark.progress import FirstBatch, Progress, TopicIds
-from barnabas.spark.reading import RangePartition, log, read
-from barnabas.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow

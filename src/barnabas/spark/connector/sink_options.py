@@ -12,8 +12,8 @@ from typing import Final, Literal
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from barnabas.client.settings.producer import ProducerSettings
+from barnabas.spark.connector.options import Options
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.options import Options
 
 EXACTLY_ONCE: Final = "exactly_once"
 AT_LEAST_ONCE: Final = "at_least_once"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
 
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.pipelines import Topic
+from barnabas.spark.pipelines.pipeline import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

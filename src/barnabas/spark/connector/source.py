@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from barnabas.spark.connector.options import Options
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.options import Options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -56,8 +56,8 @@ class BarnabasSource(DataSource):
         return columns(with_headers=Options.of(self.options).flag("includeHeaders", False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from barnabas.spark.batch_reader import BatchReader, FilteringBatchReader
-        from barnabas.spark.source_options import SourceOptions
+        from barnabas.spark.connector.batch_reader import BatchReader, FilteringBatchReader
+        from barnabas.spark.connector.source_options import SourceOptions
 
         self._check(schema)
         options = SourceOptions.of(self.options, is_streaming=False)
@@ -66,23 +66,23 @@ class BarnabasSource(DataSource):
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        from barnabas.spark.source_options import SourceOptions
-        from barnabas.spark.stream_reader import StreamReader
+        from barnabas.spark.connector.source_options import SourceOptions
+        from barnabas.spark.connector.stream_reader import StreamReader
 
         self._check(schema)
         return StreamReader(SourceOptions.of(self.options, is_streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from barnabas.spark.sink_options import SinkOptions
-        from barnabas.spark.writers import BatchWriter
+        from barnabas.spark.connector.sink_options import SinkOptions
+        from barnabas.spark.connector.writers import BatchWriter
 
         if overwrite:
             raise InvalidOption('mode("overwrite"): a log is only added to; say mode("append")')
         return BatchWriter(SinkOptions.of(self.options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        from barnabas.spark.sink_options import SinkOptions
-        from barnabas.spark.writers import StreamWriter
+        from barnabas.spark.connector.sink_options import SinkOptions
+        from barnabas.spark.connector.writers import StreamWriter
 
         return StreamWriter(SinkOptions.of(self.options, schema))
 

@@ -16,9 +16,9 @@ from typing import Final, Literal
 
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
+from barnabas.spark.connector.offsets import EARLIEST, LATEST, parse, parse_assignment
+from barnabas.spark.connector.options import Options
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
-from barnabas.spark.options import Options
 
 log = logging.getLogger("barnabas.spark")
 

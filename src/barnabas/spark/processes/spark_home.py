@@ -11,7 +11,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from barnabas.spark.java import cache_directory
+from barnabas.spark.processes.java import cache_directory
 
 
 def lean_home(installed: Path, version: str, *, cache: Path | None = None) -> Path | None:

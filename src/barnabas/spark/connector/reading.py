@@ -18,12 +18,12 @@ from barnabas.client.offsets import EARLIEST_TIMESTAMP, Start, list_offsets
 from barnabas.client.settings.client import Settings
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
+from barnabas.spark.connector.link import Link, link
+from barnabas.spark.connector.offsets import Range
+from barnabas.spark.connector.plan import loss_sentence
+from barnabas.spark.connector.source_options import SourceOptions
 from barnabas.spark.errors import DataLost, ReadStalled
-from barnabas.spark.frugality import give_back
-from barnabas.spark.link import Link, link
-from barnabas.spark.offsets import Range
-from barnabas.spark.plan import loss_sentence
-from barnabas.spark.source_options import SourceOptions
+from barnabas.spark.processes.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow

@@ -24,12 +24,12 @@ SHARED: Final = (
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
     "pyspark.daemon",
-    "barnabas.spark.source",
-    "barnabas.spark.reading",
-    "barnabas.spark.stream_reader",
-    "barnabas.spark.batch_reader",
-    "barnabas.spark.writers",
-    "barnabas.spark.writing",
+    "barnabas.spark.connector.source",
+    "barnabas.spark.connector.reading",
+    "barnabas.spark.connector.stream_reader",
+    "barnabas.spark.connector.batch_reader",
+    "barnabas.spark.connector.writers",
+    "barnabas.spark.connector.writing",
     "crc32c",
     "uvloop",
 )
@@ -62,9 +62,9 @@ def main() -> None:
 
 def prepare(more: Iterable[str] = ()) -> None:
     """Everything that those who are forked from here would do first, done once."""
-    from barnabas.spark.arrays import spare_pandas
-    from barnabas.spark.frugality import be_frugal, c_library
-    from barnabas.spark.gaps import fill_gaps
+    from barnabas.spark.processes.arrays import spare_pandas
+    from barnabas.spark.processes.gaps import fill_gaps
+    from barnabas.spark.processes.memory import be_frugal, c_library
     from barnabas.wire.api import ApiKey
     from barnabas.wire.messages import request_of, response_of
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from barnabas.spark.connector.filters import Bounds
+from barnabas.spark.connector.offsets import Offsets, Range, split
+from barnabas.spark.connector.positions import Positions
+from barnabas.spark.connector.reading import RangePartition, read
+from barnabas.spark.connector.source_options import SourceOptions
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.filters import Bounds
-from barnabas.spark.offsets import Offsets, Range, split
-from barnabas.spark.positions import Positions
-from barnabas.spark.reading import RangePartition, read
-from barnabas.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,7 +14,7 @@ from barnabas.spark.errors import InvalidOption
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-from barnabas.spark.writers import QUERY_ID
+from barnabas.spark.connector.writers import QUERY_ID
 
 
 def each_batch(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.connector.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,7 +27,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
-        from barnabas.spark.writing import Batch, write
+        from barnabas.spark.connector.writing import Batch, write
 
         task = _task()
         query_id, batch_id = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
@@ -49,7 +49,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink_id = options.sink_id or f"{options.prefix}-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
-        from barnabas.spark.writing import Batch, write
+        from barnabas.spark.connector.writing import Batch, write
 
         batch = Batch(self._sink_id, _task().partitionId(), self._options.batch_id)
         return write(iterator, self._options, batch)
@@ -62,7 +62,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 def _end(messages: list[WriterCommitMessage | None], options: SinkOptions, *, commit: bool) -> None:
-    from barnabas.spark.ending import end
+    from barnabas.spark.connector.ending import end
 
     end(messages, options, commit=commit)
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
-from barnabas.spark.ending import Written
+from barnabas.spark.connector.ending import Written
+from barnabas.spark.connector.link import Link, link
+from barnabas.spark.connector.markers import Content, Marker, Slot, ensure_topic
+from barnabas.spark.connector.sink_options import AT_LEAST_ONCE, SinkOptions
 from barnabas.spark.errors import BatchChanged, InvalidOption
-from barnabas.spark.frugality import give_back
-from barnabas.spark.link import Link, link
-from barnabas.spark.markers import Content, Marker, Slot, ensure_topic
-from barnabas.spark.sink_options import AT_LEAST_ONCE, SinkOptions
+from barnabas.spark.processes.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow

@@ -16,10 +16,10 @@ from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.spark.connector.link import Link, link
+from barnabas.spark.connector.offsets import EARLIEST, LATEST, Offsets
+from barnabas.spark.connector.source_options import Edge, SourceOptions
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.link import Link, link
-from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
-from barnabas.spark.source_options import Edge, SourceOptions
 
 T = TypeVar("T")
 

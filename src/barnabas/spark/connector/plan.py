@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.offsets import Offsets, Range
+from barnabas.spark.connector.offsets import Offsets, Range
 
 
 class Plan(NamedTuple):
