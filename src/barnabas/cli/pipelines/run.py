@@ -24,7 +24,7 @@ from barnabas.ops.failure import Failure
 if TYPE_CHECKING:
     from barnabas.spark.pipelines.pipeline import Pipeline
     from barnabas.spark.pipelines.runner import Run
-    from barnabas.spark.pipelines.status import Entry
+    from barnabas.spark.pipelines.status import PipelineStatus
 
 CHECKPOINTS: Final = "barnabas-checkpoints"
 LOOK_SECONDS: Final = 0.25
@@ -146,21 +146,21 @@ class Report:
         self._told_at = 0.0
 
     def tell(self, *, is_last: bool = False) -> None:
-        from barnabas.spark.pipelines.status import NEWS_SECONDS, tell
+        from barnabas.spark.pipelines.status import PUBLISH_SECONDS, publish
 
-        if not is_last and time.monotonic() - self._told_at < NEWS_SECONDS:
+        if not is_last and time.monotonic() - self._told_at < PUBLISH_SECONDS:
             return
         self._told_at = time.monotonic()
         try:
-            attend(tell(self._settings, [self._entry(each) for each in self._runs]))
+            attend(publish(self._settings, [self._entry(each) for each in self._runs]))
         except Failure as failure:  # the pipelines go on, and so do we
             print(f"barnabas: the cluster was not told how it is going: {failure}", file=sys.stderr)
 
-    def _entry(self, run: Run) -> Entry:
-        from barnabas.spark.pipelines.status import Entry, now_ms
+    def _entry(self, run: Run) -> PipelineStatus:
+        from barnabas.spark.pipelines.status import PipelineStatus, now_ms
 
         state, failure = run.state(), run.failure()
-        return Entry(
+        return PipelineStatus(
             name=run.pipeline.name,
             state="failed" if failure else "running" if run.is_active else "stopped",
             file=str(self._arguments.file.absolute()),

@@ -23,7 +23,7 @@ from barnabas.spark.connector.offsets import Range
 from barnabas.spark.connector.plan import loss_sentence
 from barnabas.spark.connector.source_options import SourceOptions
 from barnabas.spark.errors import DataLost, ReadStalled
-from barnabas.spark.processes.memory import give_back
+from barnabas.spark.processes.memory import trim
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +67,7 @@ def read(share: InputPartition, options: SourceOptions) -> Iterator[pyarrow.Reco
             del batch
     finally:
         reading.close()
-        give_back(read_bytes)
+        trim(read_bytes)
 
 
 def sized(settings: Settings, share: RangePartition) -> ConsumerSettings:

@@ -17,6 +17,8 @@ from barnabas.spark.errors import InvalidOption
 
 EXACTLY_ONCE: Final = "exactly_once"
 AT_LEAST_ONCE: Final = "at_least_once"
+STOP: Final = "stop"
+KEEP: Final = "keep"
 SINK_PREFIX: Final = "spark-sink"
 # A transaction is open from a task's first record until the driver has all tasks; a driver that never comes back holds
 # up readers of committed records for so long.
@@ -43,6 +45,7 @@ class SinkOptions:
     prefix: str  # of transactional ids
     sink_id: str | None  # together with batch_id: a batch of a stream, written through foreachBatch
     batch_id: int | None
+    on_replay: Literal["stop", "keep"]  # if a batch is replayed with other content after its commit
     columns: tuple[str, ...]
 
     @classmethod
@@ -56,6 +59,7 @@ class SinkOptions:
         if (sink_id is None) != (batch_id is None):
             raise InvalidOption("sinkId and batchId go together: the one names the stream, the other its batch")
         topic = options.text("topic") or None
+        on_replay = options.choice("onReplay", (STOP, KEEP), STOP)
         if guarantee == EXACTLY_ONCE and settings.get("enable.idempotence", "true").lower() == "false":
             raise InvalidOption("deliveryGuarantee=exactly_once needs kafka.enable.idempotence")
         return cls(
@@ -65,6 +69,7 @@ class SinkOptions:
             prefix=options.text("transactionalIdPrefix") or SINK_PREFIX,
             sink_id=sink_id,
             batch_id=batch_id,
+            on_replay="keep" if on_replay == KEEP else "stop",
             columns=_columns(schema, topic),
         )
 

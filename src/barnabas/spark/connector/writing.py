@@ -5,7 +5,8 @@ that comes a second time finds its markers and writes only what was not committe
 
     marker of the task   what the task does
     none, or older       writes records and marker, hands the transaction over
-    this batch           aborts the transaction; the rows must be as many and as large as they were
+    this batch           aborts the transaction; the rows must be as many and as large as they were,
+                         unless onReplay=keep
     newer                stops: the checkpoint is older than what was written
 
 The marker is looked up while the first rows are on their way, since nearly always it is an older one.
@@ -24,9 +25,9 @@ from barnabas.model.errors import BarnabasError
 from barnabas.spark.connector.ending import Written
 from barnabas.spark.connector.link import Link, link
 from barnabas.spark.connector.markers import Content, Marker, Slot, ensure_topic
-from barnabas.spark.connector.sink_options import AT_LEAST_ONCE, SinkOptions
+from barnabas.spark.connector.sink_options import AT_LEAST_ONCE, KEEP, SinkOptions
 from barnabas.spark.errors import BatchChanged, InvalidOption
-from barnabas.spark.processes.memory import give_back
+from barnabas.spark.processes.memory import trim
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,7 +58,7 @@ def write(rows: Iterator[pyarrow.RecordBatch], options: SinkOptions, batch: Batc
     else:
         written = _write_in_transaction(connection, options, batch, _chain(first, pieces))
     del first
-    give_back(written.content.size_bytes)
+    trim(written.content.size_bytes)
     return written
 
 
@@ -91,7 +92,7 @@ def _write_in_transaction(
         if _is_written(reading, batch):
             sending.finish()
             assert reading is not None
-            return _already(reading.result(), batch, sending.content)
+            return _already(reading.result(), batch, sending.content, options)
         # Nothing waits for the last rows but the end, so the marker goes beside them.
         marking = None
         if batch.batch_id is not None:
@@ -112,19 +113,22 @@ def _is_written(reading: Future[Marker | None] | None, batch: Batch) -> bool:
     return marker is not None and batch.batch_id is not None and marker.batch_id >= batch.batch_id
 
 
-def _already(marker: Marker | None, batch: Batch, content: Content) -> Written:
-    """The task has committed this batch before. If what comes now is something else, nobody can make it right."""
+def _already(marker: Marker | None, batch: Batch, content: Content, options: SinkOptions) -> Written:
+    """The result for a batch that the task has committed before.
+
+    Raises BatchChanged if the checkpoint is older than the output, or if the content differs and must not.
+    """
     assert marker is not None
     if batch.batch_id is None or marker.batch_id > batch.batch_id:
         raise BatchChanged(
             f"{batch.sink_id!r} has written batch {marker.batch_id} and is given batch {batch.batch_id} again: the "
             f"checkpoint is older than what was written. Start with a new checkpoint; what it reads is written again."
         )
-    if content != marker.content:
+    if content != marker.content and options.on_replay != KEEP:
         raise BatchChanged(
             f"task {batch.task} of batch {batch.batch_id} has written {marker.content} before the restart and would "
             f"write {content} now: the query or the number of its partitions has changed between. Start it once as it "
-            f"was, so that the batch is completed, and change it then."
+            f"was, so that the batch is completed, and change it then. If the content may differ, set onReplay=keep."
         )
     return Written(content)
 

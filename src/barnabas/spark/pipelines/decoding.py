@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+from pyspark.sql.types import StringType, StructField, StructType
 
 from barnabas.spark.errors import InvalidOption
 from barnabas.spark.pipelines.pipeline import Topic
@@ -74,7 +74,7 @@ def encoded(frame: DataFrame, topic: Topic) -> DataFrame:
 
 
 def _schema(topic: Topic) -> StructType:
-    parsed = _parse_datatype_string(topic.schema or "")
+    parsed = StructType.fromDDL(topic.schema or "")
     assert isinstance(parsed, StructType)
     return parsed
 

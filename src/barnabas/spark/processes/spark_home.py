@@ -1,8 +1,8 @@
-"""A home for Spark on one machine, in which workers import PySpark from where it is installed.
+"""A Spark home for one machine in which workers import PySpark from where it is installed.
 
-Spark puts a zip file of PySpark in front of everything that its Python processes import, and Python compiles what it
-finds in a zip anew in every process: a second of work for each of the ten that a query starts. A directory of links
-that has no such zip saves it. Called by ``sessions.py`` for sessions on one machine.
+Spark puts a zip file of PySpark first on the path of its Python processes, and Python compiles modules from a zip
+file again in every process: a second of processor time for each of the ten processes of a query. A directory of
+symbolic links without that zip file avoids it. Called by ``fast_start.py``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from barnabas.spark.processes.java import cache_directory
 
 
-def lean_home(installed: Path, version: str, *, cache: Path | None = None) -> Path | None:
-    """The directory, made if it is missing; None if it cannot be made, in which case Spark's own does."""
+def linked_home(installed: Path, version: str, *, cache: Path | None = None) -> Path | None:
+    """The directory, created if it is missing; None if it cannot be created."""
     digest = hashlib.sha256(str(installed).encode()).hexdigest()[:8]
     home = (cache or cache_directory()) / f"spark-{version}-{digest}"
     try:
@@ -33,4 +33,4 @@ def _link(place: Path, target: Path) -> None:
     fresh = place.with_name(f"{place.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(target)
-    fresh.replace(place)  # another process may be doing the same
+    fresh.replace(place)  # atomic: another process may create the same link
