@@ -44,10 +44,10 @@ def measure(name: str, rows: int, work: Callable[[], None], rounds: int) -> None
 
 
 def our_session() -> Any:
-    """As our page says; without the archive of classes, which the other side does not have."""
+    """As our page says."""
     import barnabas.spark
 
-    return barnabas.spark.session("bench", master=MASTER, fast_start=False)
+    return barnabas.spark.session("bench", master=MASTER)
 
 
 def plain_session(java_options: Sequence[str] = ()) -> Any:
@@ -58,7 +58,6 @@ def plain_session(java_options: Sequence[str] = ()) -> Any:
 
     builder: Any = SparkSession.builder.appName("bench").master(MASTER)
     settings = RUNTIME | STATIC | {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
-    del settings["spark.python.daemon.module"]
     settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
     for name, value in (settings | {"spark.jars": os.environ["BENCH_SPARK_JARS"]}).items():
         builder = builder.config(name, value)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from barnabas.spark.source import BarnabasSource as DefaultSource
+from barnabas.spark.connector.source import BarnabasSource as DefaultSource
 
 __all__ = ["DefaultSource"]

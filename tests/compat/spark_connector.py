@@ -23,7 +23,7 @@ CONFIG = {
 
 class Connector:
     def __init__(self, servers: str, source: str, target: str, directory: str) -> None:
-        self.spark = barnabas.spark.session("connector", master="local[2]", config=CONFIG, fast_start=False)
+        self.spark = barnabas.spark.session("connector", master="local[2]", config=CONFIG)
         self.servers = {"kafka.bootstrap.servers": servers}
         self.source = source
         self.target = target

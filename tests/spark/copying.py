@@ -9,7 +9,7 @@ import sys
 import time
 
 import barnabas.spark
-from barnabas.spark.runner import reason_of
+from barnabas.spark.pipelines.runner import reason_of
 
 LOOK_SECONDS = 0.2
 CONFIG = {

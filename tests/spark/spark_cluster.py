@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from barnabas.spark.java import find_java
+from barnabas.spark.processes.java import find_java
 
 READY_SECONDS_MAX = 240
 PACKAGE = "org.apache.spark.deploy"

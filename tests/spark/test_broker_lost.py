@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.spark.batch_reader import BatchReader
-from barnabas.spark.ending import end
-from barnabas.spark.link import close_all
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.source_options import SourceOptions
-from barnabas.spark.writing import Batch, write
+from barnabas.spark.connector.batch_reader import BatchReader
+from barnabas.spark.connector.ending import end
+from barnabas.spark.connector.link import close_all
+from barnabas.spark.connector.sink_options import SinkOptions
+from barnabas.spark.connector.source_options import SourceOptions
+from barnabas.spark.connector.writing import Batch, write
 from barnabas.testing import BrokerProcess
 
 ROWS = 400

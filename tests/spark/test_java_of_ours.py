@@ -19,7 +19,7 @@ import barnabas.spark
 
 servers, topic = sys.argv[1:]
 told = {"kafka.bootstrap.servers": servers}
-spark = barnabas.spark.session("small", master="local[2]", config={"spark.driver.memory": "512m"}, fast_start=False)
+spark = barnabas.spark.session("small", master="local[2]", config={"spark.driver.memory": "512m"})
 rows = spark.range(100).selectExpr("cast(id as string) as value")
 rows.write.format("barnabas").mode("append").options(**told, topic=topic).save()
 print(spark.read.format("barnabas").options(**told, subscribe=topic).load().count())

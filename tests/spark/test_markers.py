@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.spark.link import close_all, link
-from barnabas.spark.markers import SLOTS, TOPIC, ensure_topic
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.writing import Batch, write
+from barnabas.spark.connector.ending import end
+from barnabas.spark.connector.link import close_all, link
+from barnabas.spark.connector.markers import SLOTS, TOPIC, ensure_topic
+from barnabas.spark.connector.sink_options import SinkOptions
+from barnabas.spark.connector.writing import Batch, write
+from barnabas.spark.errors import BatchChanged
 from barnabas.testing import BrokerProcess
 
 
@@ -45,3 +47,18 @@ def test_a_topic_with_too_few_partitions_gets_the_rest(servers: str) -> None:
     connection = link(ProducerSettings, {"bootstrap.servers": servers})
     connection.run(ensure_topic(connection.cluster))
     assert partitions(servers) == SLOTS
+
+
+def test_a_committed_batch_that_is_replayed_with_other_rows_is_kept_or_stops_the_query(servers: str) -> None:
+    told = {"kafka.bootstrap.servers": servers, "topic": "rows"}
+    schema = StructType([StructField("value", BinaryType())])
+    stop, keep = (SinkOptions.of(told | {"onReplay": value}, schema) for value in ("stop", "keep"))
+    first, other = (pa.RecordBatch.from_pydict({"value": values}) for values in ([b"a", b"b"], [b"a", b"b", b"c"]))
+    end([write(iter([first]), keep, Batch("sink", 0, 7))], keep, commit=True)
+    with pytest.raises(BatchChanged, match="onReplay=keep"):
+        write(iter([other]), stop, Batch("sink", 0, 7))
+    assert write(iter([other]), keep, Batch("sink", 0, 7)).transaction is None
+    with pytest.raises(BatchChanged, match="older than what was written"):
+        write(iter([other]), keep, Batch("sink", 0, 6))
+    table = blocking.read("rows", bootstrap_servers=servers, isolation_level="read_committed")
+    assert table.column("value").to_pylist() == [b"a", b"b"]

@@ -10,9 +10,9 @@ import pytest
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
 from barnabas import blocking
-from barnabas.spark.pipeline_file import load
-from barnabas.spark.pipelines import Files, Pipeline, Topic
-from barnabas.spark.runner import Run, reason_of, start
+from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic
+from barnabas.spark.pipelines.pipeline_file import load
+from barnabas.spark.pipelines.runner import Run, reason_of, start
 
 SCHEMA = "id long, total double"
 GOOD = ['{"id": 1, "total": 10.5}', '{"id": 2, "total": 250}']

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
+from barnabas.spark.connector.source_options import SourceOptions
+from barnabas.spark.connector.stream_reader import StreamReader
 from barnabas.spark.errors import DataLost, InvalidOption
-from barnabas.spark.source_options import SourceOptions
-from barnabas.spark.stream_reader import StreamReader
 from barnabas.testing import BrokerProcess
 
 ALL = ReadAllAvailable()

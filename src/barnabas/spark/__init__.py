@@ -10,21 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.spark.foreach_batch import each_batch
-    from barnabas.spark.pipelines import Files, Pipeline, Topic, pipeline
-    from barnabas.spark.runner import start
+    from barnabas.spark.connector.foreach_batch import each_batch
+    from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic, pipeline
+    from barnabas.spark.pipelines.runner import start
     from barnabas.spark.sessions import session
 
 __all__ = ["Files", "Pipeline", "Topic", "each_batch", "pipeline", "session", "start"]
 
 _HOMES = {
-    "Files": "pipelines",
-    "Pipeline": "pipelines",
-    "Topic": "pipelines",
-    "each_batch": "foreach_batch",
-    "pipeline": "pipelines",
+    "Files": "pipelines.pipeline",
+    "Pipeline": "pipelines.pipeline",
+    "Topic": "pipelines.pipeline",
+    "each_batch": "connector.foreach_batch",
+    "pipeline": "pipelines.pipeline",
     "session": "sessions",
-    "start": "runner",
+    "start": "pipelines.runner",
 }
 
 

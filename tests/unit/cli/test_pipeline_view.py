@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 from barnabas.cli.pipelines.pipeline_view import BAR_CELLS, Behind, LineView, TableView, amount, bar
 from barnabas.cli.pipelines.run import _watch
-from barnabas.spark.runner import Run, State
+from barnabas.spark.pipelines.runner import Run, State
 
 NAMED: Any = SimpleNamespace(name="copied")
 

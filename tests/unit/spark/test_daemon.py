@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from barnabas.spark.daemon import SHARED
-from barnabas.spark.nursery import PLANNERS
+from barnabas.spark.processes.daemon import SHARED
+from barnabas.spark.processes.fork_server import PLANNERS
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -23,7 +23,7 @@ print(threading.active_count())
 
 DRAWING = """
 import os
-from barnabas.spark.daemon import prepare
+from barnabas.spark.processes.daemon import prepare
 prepare()
 import numpy as np
 for _ in range(2):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.spark import java
 from barnabas.spark.errors import NotInstalled
-from barnabas.spark.java import ClassArchive, Java, find_java, major_of
+from barnabas.spark.processes import java
+from barnabas.spark.processes.class_archive import ClassArchive
+from barnabas.spark.processes.java import Java, find_java, major_of
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.model.ids import TopicPartition
+from barnabas.spark.connector.offsets import Range, from_json, limited, parse, parse_assignment, pending, split, to_json
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.offsets import Range, from_json, limited, parse, parse_assignment, pending, split, to_json
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.spark.errors import InvalidOption, PipelineFailed
-from barnabas.spark.pipeline_file import load
-from barnabas.spark.pipelines import Files, Pipeline, Topic
+from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic
+from barnabas.spark.pipelines.pipeline_file import load
 
 PYTHON = """
 from barnabas.spark import Topic, pipeline

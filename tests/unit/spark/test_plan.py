@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.offsets import Range
-from barnabas.spark.plan import needs_earliest, plan
+from barnabas.spark.connector.offsets import Range
+from barnabas.spark.connector.plan import needs_earliest, plan
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 

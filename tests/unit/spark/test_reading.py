@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from barnabas.client.settings.consumer import ConsumerSettings
-from barnabas.spark import reading
-from barnabas.spark.reading import FETCH_BYTES_MIN, RangePartition, sized
+from barnabas.spark.connector import reading
+from barnabas.spark.connector.reading import FETCH_BYTES_MIN, RangePartition, sized
 
 SETTINGS = ConsumerSettings.of({"max.partition.fetch.bytes": str(4 * 1024 * 1024)})
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from barnabas.spark.runner import reason_of, state_of
+from barnabas.spark.pipelines.runner import reason_of, state_of
 
 STALLED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):
   File "reading.py", line 58, in read

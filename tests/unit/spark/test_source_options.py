@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.model.ids import TopicPartition
+from barnabas.spark.connector.options import Options
+from barnabas.spark.connector.source_options import SourceOptions
 from barnabas.spark.errors import InvalidOption
-from barnabas.spark.options import Options
-from barnabas.spark.source_options import SourceOptions
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 

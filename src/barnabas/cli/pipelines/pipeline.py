@@ -13,7 +13,7 @@ from barnabas.client.settings.client import Settings
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
-    from barnabas.spark.registry import Entry
+    from barnabas.spark.pipelines.status import PipelineStatus
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,10 +33,10 @@ def run(arguments: Namespace) -> None:
     arguments.run(arguments)
 
 
-def _found(arguments: Namespace) -> list[Entry]:
-    from barnabas.spark.registry import listed
+def _found(arguments: Namespace) -> list[PipelineStatus]:
+    from barnabas.spark.pipelines.status import published
 
-    return attend(listed(settings_of(Settings, arguments)))
+    return attend(published(settings_of(Settings, arguments)))
 
 
 def _list(arguments: Namespace) -> None:
@@ -77,7 +77,7 @@ def _describe(arguments: Namespace) -> None:
         raise Failure(f"there is no pipeline {', '.join(missing)}; `barnabas pipeline list` shows all")
 
 
-def _facts(each: Entry) -> dict[str, object]:
+def _facts(each: PipelineStatus) -> dict[str, object]:
     facts: dict[str, object] = {
         "pipeline": each.name,
         "state": f"{each.state}, heard of {_ago(each)}",
@@ -97,8 +97,8 @@ def _facts(each: Entry) -> dict[str, object]:
     return facts
 
 
-def _ago(each: Entry) -> str:
-    from barnabas.spark.registry import now_ms
+def _ago(each: PipelineStatus) -> str:
+    from barnabas.spark.pipelines.status import now_ms
 
     seconds = max(0, now_ms() - each.updated_ms) // 1000
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):

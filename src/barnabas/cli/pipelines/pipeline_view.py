@@ -1,6 +1,6 @@
 """How ``barnabas run`` shows pipelines while they run: a table that moves on a terminal, a line a batch elsewhere.
 
-rich is imported only for the table. What the numbers are is ``spark/runner.py``'s.
+rich is imported only for the table. What the numbers are is ``spark/pipelines/runner.py``'s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from barnabas.spark.runner import Run, State
+    from barnabas.spark.pipelines.runner import Run, State
 
 BAR_CELLS: Final = 20
 

@@ -1,7 +1,7 @@
 """``barnabas run``: run the pipelines of a file on Spark until they are told to stop.
 
 Each goes on where its checkpoint says. SIGTERM and Ctrl-C let the batch that is under way finish; a second one does
-not wait. What pipelines are is ``spark/pipelines.py``'s, how they run ``spark/runner.py``'s.
+not wait. What pipelines are is ``spark/pipelines/pipeline.py``'s, how they run ``spark/pipelines/runner.py``'s.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from barnabas.model.errors import BarnabasError
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
-    from barnabas.spark.pipelines import Pipeline
-    from barnabas.spark.registry import Entry
-    from barnabas.spark.runner import Run
+    from barnabas.spark.pipelines.pipeline import Pipeline
+    from barnabas.spark.pipelines.runner import Run
+    from barnabas.spark.pipelines.status import PipelineStatus
 
 CHECKPOINTS: Final = "barnabas-checkpoints"
 LOOK_SECONDS: Final = 0.25
@@ -54,14 +54,14 @@ def run(arguments: Namespace) -> int:
 def _run(arguments: Namespace) -> int:
     settings = settings_of(Settings, arguments)
     attend(_reach(settings))  # a broker that is not there is better told before Spark has started
-    from barnabas.spark.pipeline_file import load
+    from barnabas.spark.pipelines.pipeline_file import load
     from barnabas.spark.sessions import session
 
     pipelines = _chosen(load(arguments.file), arguments.names)
     spark = session(
         "barnabas run", master=arguments.master, config=pairs(arguments.config), environment=arguments.environment
     )
-    from barnabas.spark.runner import start
+    from barnabas.spark.pipelines.runner import start
 
     told = pairs(arguments.properties)
     checkpoints = arguments.checkpoints if "://" in arguments.checkpoints else Path(arguments.checkpoints).absolute()
@@ -136,7 +136,7 @@ class Report:
     """Tells the cluster how the pipelines are going, every few seconds and at the end."""
 
     def __init__(self, runs: list[Run], settings: Settings, arguments: Namespace, *, checkpoints: str) -> None:
-        from barnabas.spark.registry import now_ms
+        from barnabas.spark.pipelines.status import now_ms
 
         self._runs = runs
         self._settings = settings
@@ -146,21 +146,21 @@ class Report:
         self._told_at = 0.0
 
     def tell(self, *, is_last: bool = False) -> None:
-        from barnabas.spark.registry import NEWS_SECONDS, tell
+        from barnabas.spark.pipelines.status import PUBLISH_SECONDS, publish
 
-        if not is_last and time.monotonic() - self._told_at < NEWS_SECONDS:
+        if not is_last and time.monotonic() - self._told_at < PUBLISH_SECONDS:
             return
         self._told_at = time.monotonic()
         try:
-            attend(tell(self._settings, [self._entry(each) for each in self._runs]))
+            attend(publish(self._settings, [self._entry(each) for each in self._runs]))
         except Failure as failure:  # the pipelines go on, and so do we
             print(f"barnabas: the cluster was not told how it is going: {failure}", file=sys.stderr)
 
-    def _entry(self, run: Run) -> Entry:
-        from barnabas.spark.registry import Entry, now_ms
+    def _entry(self, run: Run) -> PipelineStatus:
+        from barnabas.spark.pipelines.status import PipelineStatus, now_ms
 
         state, failure = run.state(), run.failure()
-        return Entry(
+        return PipelineStatus(
             name=run.pipeline.name,
             state="failed" if failure else "running" if run.is_active else "stopped",
             file=str(self._arguments.file.absolute()),

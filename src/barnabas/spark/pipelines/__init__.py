@@ -1,0 +1,1 @@
+"""Pipelines: their definition, their files, the queries that run them, and their published status."""
