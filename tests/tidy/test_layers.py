@@ -42,7 +42,6 @@ MACHINES = (
     "raft/quorum",
     "metadata/image",
     "metadata/placement",
-    "metadata/controller",
     "replication/isr.py",
     "replication/follower.py",
     "replication/throttle.py",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.decision import RECORDS_MAX, Decision
@@ -32,6 +32,7 @@ from barnabas.world.disk import DiskFailure
 log = logger("controller")
 
 R = TypeVar("R")
+Args = TypeVarTuple("Args")
 NO_EPOCH: Final = -1
 
 
@@ -110,14 +111,15 @@ class QuorumController:
 
     # Decisions ----------------------------------------
 
-    async def submit(self, decide: Callable[[ClusterImage], Decision[R]]) -> R:
+    async def submit(self, decide: Callable[[ClusterImage, *Args], Decision[R]], *args: *Args) -> R:
         """Decide, write, wait for the commit, answer. What ``decide`` raises is raised, and nothing is written.
 
+        ``decide`` is called with the newest image, which may not be committed yet, and with ``args``.
         NOT_CONTROLLER if this node does not lead the log, or ceases to before the records are committed.
         """
         await self.activated()
         epoch = self._epoch
-        decision = decide(self._pending)
+        decision = decide(self._pending, *args)
         if decision.records:
             self._write(decision.records)
         # Even an answer without records may rest on some that are not committed yet.

@@ -83,7 +83,9 @@ class ControllerLink:
                     leader = self._leader()
                     if leader.leader_id != NO_BROKER:
                         try:
-                            return await self._attempt(leader, here, there)
+                            if leader.leader_id == self._node_id:
+                                return await here()
+                            return await self._attempt(leader, there)
                         except ApiError as error:
                             if error.error not in MOVED:
                                 raise
@@ -94,11 +96,7 @@ class ControllerLink:
         except TimeoutError:
             raise ApiError(errors.REQUEST_TIMED_OUT, f"the active controller did not answer: {reason}") from None
 
-    async def _attempt(
-        self, leader: LeaderAndEpoch, here: Callable[[], Awaitable[T]], there: Callable[[int], Awaitable[T]]
-    ) -> T:
-        if leader.leader_id == self._node_id:
-            return await here()
+    async def _attempt(self, leader: LeaderAndEpoch, there: Callable[[int], Awaitable[T]]) -> T:
         attempt = asyncio.ensure_future(there(leader.leader_id))
         try:
             # One that was stopped, or cut off, may never answer; a successor that is elected will.

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.transactions.requests import AddPartitions
 from barnabas.model import errors
 from barnabas.model.ids import OFFSETS_TOPIC, TopicPartition
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 FENCED_SINCE: Final = 2
@@ -38,3 +42,11 @@ async def handle(request: Request, message: AddOffsetsToTxnRequest) -> AddOffset
     if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
         error = errors.INVALID_PRODUCER_EPOCH
     return AddOffsetsToTxnResponse(error_code=error.code)
+
+
+API: Final = Api(
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    handle,
+    at=CLIENT,
+    needs=permissions.all_of(permissions.transactional_id(Operation.WRITE), permissions.group(Operation.READ)),
+)

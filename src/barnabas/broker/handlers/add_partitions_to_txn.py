@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions
@@ -20,6 +23,9 @@ from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 Transaction: TypeAlias = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
@@ -99,3 +105,42 @@ async def _ask(
     if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
         error = errors.INVALID_PRODUCER_EPOCH
     return dict.fromkeys(sorted(partitions), error)
+
+
+def _needs(request: GuardedRequest, message: AddPartitionsToTxnRequest) -> Message | None:
+    """WRITE on the transactional id and on each topic; CLUSTER_ACTION for the versions that brokers send."""
+    if request.version >= BROKERS_SINCE:
+        request.require_cluster(Operation.CLUSTER_ACTION)
+        return None
+    transactional_id = message.v3_and_below_transactional_id
+    whole = permissions.denial(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    wrong = {
+        topic.name: whole or permissions.denial(request, Operation.WRITE, ResourceType.TOPIC, topic.name)
+        for topic in message.v3_and_below_topics
+    }
+    if not any(wrong.values()):
+        return None
+    # One topic without permission fails all of them, as one that does not exist does.
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=[
+            TopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                        partition_index=index,
+                        partition_error_code=(wrong[topic.name] or errors.OPERATION_NOT_ATTEMPTED).code,
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in message.v3_and_below_topics
+        ]
+    )
+
+
+API: Final = Api(
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    handle,
+    at=CLIENT,
+    needs=_needs,
+)

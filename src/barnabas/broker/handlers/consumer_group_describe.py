@@ -7,13 +7,18 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.consumer.describe import not_found
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.security.acl import ResourceType
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 
@@ -32,3 +37,22 @@ async def handle(request: Request, message: ConsumerGroupDescribeRequest) -> Con
             if group.error_code == errors.NONE.code:
                 group.authorized_operations = authorized_operations(request, ResourceType.GROUP, group.group_id)
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "group_ids",
+    Operation.DESCRIBE,
+    ResourceType.GROUP,
+    ConsumerGroupDescribeResponse,
+    "groups",
+    lambda row, error: ConsumerGroupDescribeResponse.DescribedGroup(group_id=row, error_code=error.code),
+    permissions.itself,
+)
+
+
+API: Final = Api(
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    handle,
+    at=CLIENT,
+    needs=_ROWS.check,
+)

@@ -11,10 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeAlias
 
+from barnabas.broker.access import audit, permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -90,3 +94,22 @@ def _wait(request: Request, response: DeleteRecordsResponse, waiting: list[_Wait
         each.partition.low_watermark_waiting.add(look)
     deferred.future.add_done_callback(done)
     return deferred
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DELETE,
+    ResourceType.TOPIC,
+    DeleteRecordsResponse,
+    "topics",
+    permissions.partitions(DeleteRecordsResponse.DeleteRecordsTopicResult, Row, low_watermark=-1),
+)
+
+
+API: Final = Api(
+    ApiKey.DELETE_RECORDS,
+    handle,
+    at=CLIENT,
+    needs=_ROWS.check,
+    audit=audit.topics,
+)

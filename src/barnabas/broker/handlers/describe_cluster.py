@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import cluster_operations
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
@@ -41,3 +44,11 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
             )
         )
     return response
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_CLUSTER,
+    handle,
+    at=CLIENT,
+    needs=permissions.anyone,
+)

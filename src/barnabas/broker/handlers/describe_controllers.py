@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
@@ -38,3 +41,11 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
                     )
                 )
     return response
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_CLUSTER,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.anyone,
+)

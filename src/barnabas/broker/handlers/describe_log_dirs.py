@@ -9,9 +9,15 @@ Differs from Kafka: there are no cordoned directories.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.security.acl import Operation
 from barnabas.storage.log import PartitionLog
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -68,3 +74,11 @@ def _partition(log: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPart
         partition_size=log.size_bytes,
         offset_lag=max(0, log.high_watermark - log.end_offset),
     )
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_LOG_DIRS,
+    handle,
+    at=CLIENT,
+    needs=permissions.cluster(Operation.DESCRIBE),
+)

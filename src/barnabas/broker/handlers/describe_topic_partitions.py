@@ -8,9 +8,12 @@ Differs from Kafka: authorised operations are not listed while there are no righ
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal
@@ -18,6 +21,8 @@ from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.ids import NO_BROKER
 from barnabas.security.acl import ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -82,3 +87,27 @@ def _partition(index: int, partition: PartitionImage, alive: set[int]) -> Partit
         last_known_elr=list(partition.last_known_elr),
         offline_replicas=[replica for replica in partition.replicas if replica not in alive],
     )
+
+
+def _needs(request: GuardedRequest, message: DescribeTopicPartitionsRequest) -> Message | None:
+    """DESCRIBE on each topic."""
+    names = sorted({row.name for row in message.topics} or set(request.image.topics.by_name))
+    allowed = [name for name in names if permissions.may_describe_topic(request, name)]
+    refused = [
+        Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name)
+        for name in (names if message.topics else ())
+        if name not in allowed
+    ]
+    if not allowed:
+        return DescribeTopicPartitionsResponse(topics=refused)
+    message.topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in allowed]
+    request.when_answered(lambda answer: answer.topics.extend(refused))
+    return None
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    handle,
+    at=CLIENT,
+    needs=_needs,
+)

@@ -7,10 +7,16 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import elect_leaders
+from barnabas.metadata.elections import elect_leaders
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
@@ -35,3 +41,14 @@ def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersRespons
             for topic in message.topic_partitions
         ]
     )
+
+
+API: Final = Api(
+    ApiKey.ELECT_LEADERS,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.cluster(Operation.ALTER),
+    refuse=refuse,
+    is_forwarded=True,
+    audit=lambda message: [row.topic for row in message.topic_partitions or ()],
+)

@@ -7,10 +7,16 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -26,3 +32,11 @@ async def handle(request: Request, message: HeartbeatRequest) -> HeartbeatRespon
             return HeartbeatResponse()
         raise
     return response
+
+
+API: Final = Api(
+    ApiKey.HEARTBEAT,
+    handle,
+    at=CLIENT,
+    needs=permissions.group(Operation.READ),
+)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 MEMBERS_SINCE: Final = 3
@@ -43,3 +47,11 @@ async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResp
     if request.version < MEMBERS_SINCE:
         return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
     return response
+
+
+API: Final = Api(
+    ApiKey.LEAVE_GROUP,
+    handle,
+    at=CLIENT,
+    needs=permissions.group(Operation.READ),
+)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 KNOWN: Final = (
@@ -46,3 +50,11 @@ def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigR
             for name in names[kind]
         ]
     )
+
+
+API: Final = Api(
+    ApiKey.LIST_CONFIG_RESOURCES,
+    handle,
+    at=CLIENT,
+    needs=permissions.cluster(Operation.DESCRIBE_CONFIGS),
+)

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.lag.offset_times import OffsetTimes
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from barnabas.replication.partition import Partition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -107,3 +111,21 @@ def _answer(partition: Partition, timestamp: int, row: Row, *, end: _End) -> Non
             end.known()
     else:
         raise ApiError(errors.UNSUPPORTED_VERSION, f"{timestamp} is no timestamp that can be asked for")
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    ListOffsetsResponse,
+    "topics",
+    permissions.partitions(ListOffsetsResponse.ListOffsetsTopicResponse, Row),
+)
+
+
+API: Final = Api(
+    ApiKey.LIST_OFFSETS,
+    handle,
+    at=CLIENT,
+    needs=_ROWS.check,
+)

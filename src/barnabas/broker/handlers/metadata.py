@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations, cluster_operations
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.auto_create import create_missing
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal, reason_invalid
@@ -22,6 +25,7 @@ from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.ids import NO_BROKER, ZERO_UUID
 from barnabas.security.acl import ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 Row: TypeAlias = MetadataResponse.MetadataResponseTopic
@@ -149,3 +153,50 @@ def _partition(index: int, partition: PartitionImage, nodes: Nodes) -> Partition
         isr_nodes=list(partition.isr),
         offline_replicas=[replica for replica in partition.replicas if replica not in nodes.alive],
     )
+
+
+def _needs(request: GuardedRequest, message: MetadataRequest) -> None:
+    """DESCRIBE on each topic, and CREATE if the request would create it. Other topics are denied or left out."""
+    if message.topics is None or (request.version == 0 and not message.topics):
+        request.when_answered(lambda answer: _keep_described(request, answer))
+        return
+    allowed, refused = [], []
+    for row in message.topics:
+        name = permissions.topic_name(row, request.image)
+        if name is None or (permissions.may_describe_topic(request, name) and _may_have(request, message, name)):
+            allowed.append(row)
+        elif row.topic_id != ZERO_UUID:
+            refused.append(_denied(name=None, topic_id=row.topic_id))
+        else:
+            refused.append(_denied(name=name, is_internal=is_internal(name)))
+    is_emptied = not allowed and bool(refused)
+    message.topics = allowed
+
+    def amend(answer: MetadataResponse) -> None:
+        # In version 0 an empty list of topics means all topics.
+        answer.topics = refused if is_emptied else answer.topics + refused
+
+    request.when_answered(amend)
+
+
+def _denied(**values: Any) -> Row:
+    return Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, **values)
+
+
+def _keep_described(request: GuardedRequest, answer: Any) -> None:
+    answer.topics = [row for row in answer.topics if permissions.may_describe_topic(request, row.name)]
+
+
+def _may_have(request: GuardedRequest, message: MetadataRequest, name: str) -> bool:
+    """Whether a topic exists, or the request does not create it, or may create it."""
+    if name in request.image.topics.by_name or not message.allow_auto_topic_creation:
+        return True
+    return not request.broker.settings.auto_create_topics_enable or permissions.may_create_topic(request, name)
+
+
+API: Final = Api(
+    ApiKey.METADATA,
+    handle,
+    at=CLIENT,
+    needs=_needs,
+)

@@ -7,10 +7,16 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 RequestTopic = OffsetDeleteRequest.OffsetDeleteRequestTopic
@@ -49,3 +55,22 @@ def _unknown(name: str, partitions: list[OffsetDeleteRequest.OffsetDeleteRequest
             for each in partitions
         ],
     )
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    OffsetDeleteResponse,
+    "topics",
+    permissions.partitions(ResponseTopic, OffsetDeleteResponse.OffsetDeleteResponsePartition),
+)
+
+
+API: Final = Api(
+    ApiKey.OFFSET_DELETE,
+    handle,
+    at=CLIENT,
+    needs=permissions.all_of(permissions.group(Operation.DELETE), _ROWS.check),
+    audit=lambda message: [message.group_id],
+)

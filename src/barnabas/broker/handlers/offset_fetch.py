@@ -7,13 +7,19 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_SINCE: Final = 2  # before, an error can only be said of each partition
@@ -100,3 +106,68 @@ def _single(version: int, group: ResponseGroup, topics: list[RequestTopics]) -> 
             for topic in group.topics
         ],
     )
+
+
+def _needs(request: GuardedRequest, message: OffsetFetchRequest) -> Message | None:
+    """DESCRIBE on each group and on each topic. Denied groups and topics have an error in the response."""
+    if request.version < GROUPS_SINCE:
+        return _needs_single(request, message)
+    may = request.asker.may
+    message.groups, denied = permissions.parted(
+        message.groups, lambda group: may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    )
+    code = errors.GROUP_AUTHORIZATION_FAILED.code
+    refused = [ResponseGroup(group_id=group.group_id, error_code=code) for group in denied]
+    hidden = {}
+    for group in message.groups:
+        if group.topics is not None:
+            group.topics, hidden[group.group_id] = permissions.parted(group.topics, lambda row: _may_see(request, row))
+
+    def amend(answer: OffsetFetchResponse) -> None:
+        for group in answer.groups:
+            group.topics = [row for row in group.topics if _may_see(request, row)]
+            group.topics += partition_errors(hidden.get(group.group_id, ()), errors.TOPIC_AUTHORIZATION_FAILED)
+        answer.groups += refused
+
+    request.when_answered(amend)
+    return None
+
+
+def _needs_single(request: GuardedRequest, message: OffsetFetchRequest) -> Message | None:
+    part = OffsetFetchResponse.OffsetFetchResponsePartition
+    is_allowed = request.asker.may(Operation.DESCRIBE, ResourceType.GROUP, message.group_id)
+    error = errors.TOPIC_AUTHORIZATION_FAILED if is_allowed else errors.GROUP_AUTHORIZATION_FAILED
+    allowed, denied = permissions.parted(message.topics or (), lambda row: is_allowed and _may_see(request, row))
+    refused = [
+        OffsetFetchResponse.OffsetFetchResponseTopic(
+            name=row.name,
+            partitions=[
+                part(partition_index=index, committed_offset=-1, metadata="", error_code=error.code)
+                for index in row.partition_indexes
+            ],
+        )
+        for row in denied
+    ]
+    if not is_allowed:
+        return OffsetFetchResponse(error_code=error.code, topics=refused)
+    if message.topics is not None:
+        message.topics = allowed
+
+    def amend(answer: OffsetFetchResponse) -> None:
+        answer.topics = [row for row in answer.topics if _may_see(request, row)] + refused
+
+    request.when_answered(amend)
+    return None
+
+
+def _may_see(request: GuardedRequest, row: Any) -> bool:
+    name = permissions.topic_name(row, request.image)
+    return name is None or permissions.may_describe_topic(request, name)
+
+
+API: Final = Api(
+    ApiKey.OFFSET_FETCH,
+    handle,
+    at=CLIENT,
+    needs=_needs,
+)

@@ -7,8 +7,14 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 
@@ -28,3 +34,26 @@ def handle(request: Request, message: OffsetForLeaderEpochRequest) -> OffsetForL
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows)
         )
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    OffsetForLeaderEpochResponse,
+    "topics",
+    permissions.partitions(
+        OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult,
+        OffsetForLeaderEpochResponse.EpochEndOffset,
+        name="topic",
+        index="partition",
+    ),
+)
+
+
+API: Final = Api(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    handle,
+    at=CLIENT,
+    needs=_ROWS.check,
+)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_SINCE: Final = 5
@@ -27,3 +31,11 @@ async def handle(request: Request, message: SyncGroupRequest) -> SyncGroupRespon
         message.group_id, GroupRequest(message, request.version)
     )
     return response
+
+
+API: Final = Api(
+    ApiKey.SYNC_GROUP,
+    handle,
+    at=CLIENT,
+    needs=permissions.group(Operation.READ),
+)
