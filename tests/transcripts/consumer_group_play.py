@@ -17,7 +17,7 @@ from immutables import Map
 
 from barnabas.coordinator.classic.embedded_protocol import version_of
 from barnabas.coordinator.consumer.group import ConsumerGroup
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -54,8 +54,8 @@ class ConsumerPlay(Play):
     def new_shard(self) -> GroupShard:
         return GroupShard(
             lambda: self.settings,
-            lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.consumer_settings, self.topics),
             tally=GroupTally(lambda: 0),
+            protocols=[lambda shard: ConsumerProtocol(shard, lambda group_id: self.consumer_settings, self.topics)],
         )
 
     # --- in this protocol's words ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 from immutables import Map
 
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -76,8 +76,8 @@ class Play:
     def _start(self) -> None:
         self.shard = GroupShard(
             lambda: self.classic_settings,
-            lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.settings, self.topics),
             tally=GroupTally(lambda: 0),
+            protocols=[lambda shard: ConsumerProtocol(shard, lambda group_id: self.settings, self.topics)],
         )
         self.table: dict[str, Any] = self.shard.groups
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from barnabas.broker.lag.group_lag import GroupLags
 from barnabas.broker.settings.broker import BrokerSettings
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
 from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
@@ -53,8 +53,8 @@ class Groups:
             timers=timers,
             make_shard=lambda _: GroupShard(
                 lambda: settings().groups,
-                lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
                 tally=self.tally,
+                protocols=[lambda shard: ConsumerProtocol(shard, self._consumer_settings_of, self._topics)],
             ),
         )
         self.lags = GroupLags(self.runtime, replicas=replicas, links=links, clock=world.clock, timers=timers)

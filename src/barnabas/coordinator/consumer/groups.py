@@ -169,9 +169,9 @@ class ConsumerGroups:
 
     # --- heartbeats -----------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request_id: int, request: GroupRequest, now_ms: int) -> Effects:
-        message = request.message
-        assert isinstance(message, ConsumerGroupHeartbeatRequest)
+    def heartbeat(
+        self, request_id: int, request: GroupRequest, message: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> Effects:
         settings = self.settings_of(message.group_id)
         check(message, request.version, settings.assignors, subscription_bytes_max=settings.step_bytes_max)
         if message.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets
+from barnabas.coordinator.groups.protocol import Commit
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.groups.settings import EXPIRED_PER_STEP_MAX
 from barnabas.coordinator.runtime.effects import Effects, nothing_to_undo
@@ -69,27 +69,14 @@ class GroupOffsets:
         is_transactional: bool,
     ) -> None:
         group = self._shard.groups.get(message.group_id)
-        member_id, instance_id = message.member_id, message.group_instance_id
         if group is None:
-            group = self._shard.create_classic(message.group_id, now_ms)
-        if isinstance(group, ClassicGroup):
-            member = group.check_commit(member_id, instance_id, epoch, is_transactional=is_transactional)
-            if member is not None and not is_transactional:
-                self._shard.classic.extend_session(group, member, now_ms, effects)  # whoever commits is alive
-        else:
-            partitions = [
-                (asked.topic_ids[topic.name], each.partition_index)
-                for topic in message.topics
-                if topic.name in asked.topic_ids
-                for each in topic.partitions
-            ]
-            group.check_commit(
-                member_id, instance_id, epoch, partitions, is_transactional=is_transactional, version=asked.version
-            )
+            group = self._shard.classic.create(message.group_id, now_ms)
+        commit = Commit(asked, message, epoch, is_transactional)
+        self._shard.protocol_of(group).check_commit(group, commit, now_ms, effects)
 
     def fetch(self, request: FetchOffsets) -> OffsetFetchResponse.OffsetFetchResponseGroup:
         group = self._shard.groups.get(request.group.group_id)
-        if group is not None and not isinstance(group, ClassicGroup):
+        if group is not None:
             group.check_fetch(request.group.member_id, request.group.member_epoch)
         return OffsetFetchResponse.OffsetFetchResponseGroup(
             group_id=request.group.group_id, topics=self._shard.offset_protocol.fetch(request)
@@ -97,8 +84,7 @@ class GroupOffsets:
 
     def delete(self, request_id: int, _: GroupRequest, message: OffsetDeleteRequest, now_ms: int) -> Effects:
         group = self._shard.known(message.group_id)
-        if isinstance(group, ClassicGroup):
-            group.check_delete_offsets()
+        group.check_delete_offsets()
         effects = Effects()
         effects.rescue = nothing_to_undo
         return effects.answer(request_id, self._shard.offset_protocol.delete(group, message, effects))
@@ -109,9 +95,8 @@ class GroupOffsets:
         effects.rescue = nothing_to_undo  # the timer comes round again
         for group in list(self._shard.groups.values()):
             is_nothing_left = self._shard.offset_protocol.expire(group.group_id, group, now_ms, effects)
-            is_pending = isinstance(group, ClassicGroup) and group.pending_members
-            if is_nothing_left and group.is_empty and not is_pending:
-                self._shard.add_group_tombstones(group, effects)
+            if is_nothing_left and group.may_expire:
+                self._shard.protocol_of(group).add_tombstones(group, effects)
             if len(effects.records) >= EXPIRED_PER_STEP_MAX:
                 effects.timer((EXPIRY,), now_ms + 1)
                 return
@@ -124,6 +109,6 @@ class GroupOffsets:
 
     def _forget_unused(self, group_id: str) -> Effects:
         group = self._shard.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            self._shard.forget_if_unused(group)
+        if group is not None:
+            self._shard.protocol_of(group).forget_if_unused(group)
         return Effects()
