@@ -17,7 +17,7 @@ from barnabas.coordinator.consumer.step import KnownTopics
 from barnabas.coordinator.groups import listing, offset_access, shard
 from barnabas.coordinator.groups.offset_access import EXPIRY
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets
-from barnabas.coordinator.groups.protocol import Commit, Group, GroupProtocol, Handler
+from barnabas.coordinator.groups.protocol import Commit, Group, GroupProtocol, Handler, Protocols
 from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.shard import GroupShard
@@ -121,13 +121,14 @@ class QueueProtocol(GroupProtocol):
         self.seen.append(names)
 
 
+def make_protocols(shard: GroupShard) -> Protocols:
+    classic = ClassicProtocol(shard)
+    consumer = ConsumerProtocol(shard, classic, lambda group_id: ConsumerGroupSettings(), KnownTopics())
+    return Protocols(classic, [consumer, QueueProtocol(shard)])
+
+
 def make_shard() -> GroupShard:
-    settings = ConsumerGroupSettings()
-    return GroupShard(
-        GroupSettings,
-        tally=GroupTally(lambda: 0),
-        protocols=[lambda shard: ConsumerProtocol(shard, lambda group_id: settings, KnownTopics()), QueueProtocol],
-    )
+    return GroupShard(GroupSettings, make_protocols, tally=GroupTally(lambda: 0))
 
 
 @pytest.fixture
@@ -185,7 +186,7 @@ def test_a_protocol_is_told_of_deleted_topics(with_group: GroupShard) -> None:
 
 
 def test_groups_of_every_protocol_are_listed_with_their_type(with_group: GroupShard) -> None:
-    with_group.classic.create("c", 0)
+    with_group.default.create("c", 0)
     listed = {(row.group_id, row.group_type, row.group_state) for row in ask(with_group, ListGroupsRequest())}
     assert listed == {(GROUP, "queue", "Empty"), ("c", "classic", "Empty")}
     assert [row.group_id for row in ask(with_group, ListGroupsRequest(types_filter=["Queue"]))] == [GROUP]
@@ -206,7 +207,7 @@ def test_a_protocol_decides_on_offsets_of_its_groups(with_group: GroupShard) -> 
 
 
 def test_a_group_that_may_not_expire_stays_without_offsets(with_group: GroupShard) -> None:
-    with_group.classic.create("c", 0)
+    with_group.default.create("c", 0)
     effects = with_group.on_timer((EXPIRY,), 10**12)
     assert RECORD not in [record.key for record in effects.records]
     assert len(effects.records) == 1  # the tombstone of the classic group
@@ -234,7 +235,7 @@ def test_requests_of_other_protocols_do_not_find_the_group(with_group: GroupShar
 
 
 def test_a_record_of_a_protocol_that_is_not_there_is_left_alone() -> None:
-    made = GroupShard(GroupSettings, tally=GroupTally(lambda: 0))
+    made = GroupShard(GroupSettings, lambda shard: Protocols(ClassicProtocol(shard)), tally=GroupTally(lambda: 0))
     replay(made, RECORD, b"")
     assert not made.groups
 

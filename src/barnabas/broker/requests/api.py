@@ -12,18 +12,15 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from barnabas.model.errors import ApiError
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
 from barnabas.wire.messages import request_of, response_of
 
-if TYPE_CHECKING:
-    from barnabas.broker.access.guarded_request import GuardedRequest
-
-Handle: TypeAlias = "Callable[..., Any]"  # (request, message) -> Message | Deferred | coroutine | None
-Check: TypeAlias = "Callable[[GuardedRequest, Any], Message | None]"
+Handle: TypeAlias = "Callable[..., Any]"  # (Request, message) -> Message | Deferred | coroutine | None
+Check: TypeAlias = "Callable[..., Message | None]"  # (GuardedRequest, message)
 Audit: TypeAlias = "Callable[[Any], Iterable[str]]"
 Refuse: TypeAlias = "Callable[[Any, ApiError], Message]"
 

@@ -6,15 +6,14 @@ the next in :mod:`barnabas.coordinator.classic.rebalance`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from barnabas.coordinator.classic.describe import describe_groups
 from barnabas.coordinator.classic.group import ClassicGroup, GroupState
 from barnabas.coordinator.classic.rebalance import JOIN, SESSION, SYNC, join_refused, session_key
 from barnabas.coordinator.classic.requests import ClassicRequests
-from barnabas.coordinator.groups.offsets import Offsets
-from barnabas.coordinator.groups.protocol import Commit, Group, GroupProtocol, Handler
+from barnabas.coordinator.groups.protocol import Commit, DefaultProtocol, Group, Handler
 from barnabas.coordinator.groups.records import (
     CLASSIC_GROUP,
     classic_group_key,
@@ -22,8 +21,8 @@ from barnabas.coordinator.groups.records import (
     decode_classic_group_value,
 )
 from barnabas.coordinator.groups.requests import GroupRequest
-from barnabas.coordinator.groups.settings import GROUPS_MAX, GroupSettings
-from barnabas.coordinator.groups.tally import GroupTally
+from barnabas.coordinator.groups.settings import GROUPS_MAX
+from barnabas.coordinator.groups.shard import GroupShard
 from barnabas.coordinator.runtime.effects import Effects
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -35,19 +34,16 @@ from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class ClassicProtocol(GroupProtocol):
+class ClassicProtocol(DefaultProtocol):
     group_type = ClassicGroup.group_type
     record_types = (CLASSIC_GROUP,)
     timer_kinds = (JOIN, SYNC, SESSION)
 
-    def __init__(
-        self, table: dict[str, Group], offsets: Offsets, settings: Callable[[], GroupSettings], tally: GroupTally
-    ) -> None:
-        """``table`` has the groups of all protocols by group id."""
-        self._table = table
-        self._offsets = offsets
-        self._settings = settings
-        self._answers = ClassicRequests(settings, tally)
+    def __init__(self, shard: GroupShard) -> None:
+        self._table = shard.groups
+        self._offsets = shard.offsets
+        self._settings = shard.settings
+        self._answers = ClassicRequests(shard.settings, shard.tally)
         self.rebalance = self._answers.rebalance
         self._is_loaded = False
 
@@ -122,7 +118,7 @@ class ClassicProtocol(GroupProtocol):
             self._table[group_id] = ClassicGroup.of_record(group_id, decode_classic_group_value(value))
 
     def replay_offset(self, group_id: str, timestamp_ms: int) -> None:
-        """An offset was replayed: a group without a record of its own is a client that assigns partitions itself."""
+        """A group that has offsets and no record of its own is a client that assigns partitions itself."""
         if group_id not in self._table:
             self._table[group_id] = ClassicGroup(group_id, now_ms=timestamp_ms)
 

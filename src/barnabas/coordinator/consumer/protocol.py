@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.classic.protocol import ClassicProtocol
 from barnabas.coordinator.classic.rebalance import join_refused
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.describe import describe, not_found
@@ -42,9 +43,12 @@ class ConsumerProtocol(GroupProtocol):
     record_types = RECORD_TYPES.keys()
     timer_kinds = (*MEMBER_TIMERS, RESOLVE, DOWNGRADE, DOWNGRADED)
 
-    def __init__(self, shard: GroupShard, settings_of: SettingsOf, topics: KnownTopics) -> None:
+    def __init__(
+        self, shard: GroupShard, classic: ClassicProtocol, settings_of: SettingsOf, topics: KnownTopics
+    ) -> None:
+        """``classic`` is the protocol that a group changes to when its last member of this protocol has left."""
         self._table = shard.groups
-        self._classic_groups = shard.classic
+        self._classic_groups = classic
         self._topics = topics
         self.consumer = ConsumerGroups(settings_of, topics, shard.groups, shard.tally, self._upgrade)
         self.classic = ClassicMembers(self.consumer)

@@ -3,17 +3,17 @@
 A shard has a table of protocols: classic groups, consumer groups (KIP-848), and whatever joins them, such as share
 groups (KIP-932) and streams groups (KIP-1071). All groups of a shard are in one table by group id, so an id belongs to
 one protocol at a time. A protocol declares the requests, the record types and the timers that are its own; the shard
-routes by these declarations and knows no protocol by name, except that a commit to a group that does not exist creates
-a classic group.
+routes by these declarations and knows no protocol by name. The first one in the table, the :class:`DefaultProtocol`,
+also owns the groups that exist only because offsets were committed to them.
 
 To add a protocol: a class for its groups (:class:`Group`), a class for the protocol (:class:`GroupProtocol`), and one
-entry where the broker makes its shards (``broker/coordinators/groups.py``).
+entry where the broker makes the table (``broker/coordinators/groups.py``).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping, Sized
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence, Sized
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -121,3 +121,22 @@ class GroupProtocol(ABC):
 
     def on_topics_deleted(self, names: frozenset[str], effects: Effects) -> None:  # noqa: B027  # not all keep topics
         """Add what follows from the deletion of topics. The shard deletes the offsets."""
+
+
+class DefaultProtocol(GroupProtocol):
+    """The first protocol in the table: it creates the group of a commit that names no existing group."""
+
+    @abstractmethod
+    def create(self, group_id: str, now_ms: int) -> Group:
+        """A new group without members; ApiError if the shard has too many groups."""
+
+    @abstractmethod
+    def replay_offset(self, group_id: str, timestamp_ms: int) -> None:
+        """An offset was replayed: create its group, unless it exists."""
+
+
+class Protocols(NamedTuple):
+    """The table of protocols of one shard."""
+
+    default: DefaultProtocol
+    others: Sequence[GroupProtocol] = ()

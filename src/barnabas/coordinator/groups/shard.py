@@ -6,15 +6,14 @@ all of them. The runtime runs this shard; nothing here waits or reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from barnabas.coordinator.classic.protocol import ClassicProtocol
 from barnabas.coordinator.groups.listing import delete_groups, list_groups
 from barnabas.coordinator.groups.offset_access import EXPIRY, GroupOffsets
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, OffsetProtocol
 from barnabas.coordinator.groups.offsets import Offsets
-from barnabas.coordinator.groups.protocol import Group, GroupProtocol, Handler
+from barnabas.coordinator.groups.protocol import Group, GroupProtocol, Handler, Protocols
 from barnabas.coordinator.groups.records import (
     LEGACY_OFFSET,
     OFFSET,
@@ -26,8 +25,6 @@ from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.tally import GroupTally
 from barnabas.coordinator.runtime.effects import Answer, Effects, ProducerIdEpoch, nothing_to_undo
-from barnabas.model import errors
-from barnabas.model.errors import ApiError
 from barnabas.wire.message import Message
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
@@ -40,20 +37,19 @@ class GroupShard:
     def __init__(
         self,
         settings: Callable[[], GroupSettings],
+        make_protocols: Callable[[GroupShard], Protocols],
         *,
         tally: GroupTally,
-        protocols: Iterable[Callable[[GroupShard], GroupProtocol]] = (),
     ) -> None:
-        """``protocols`` make the entries of the table that follow the classic protocol."""
         self.settings = settings
         self.tally = tally
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.classic = ClassicProtocol(self.groups, self.offsets, settings, tally)
         self.offset_protocol = OffsetProtocol(self.offsets, settings, tally)
-        self.group_offsets = GroupOffsets(self)
-        made = (self.classic, *(make(self) for make in protocols))
+        self.default, others = make_protocols(self)
+        made = (self.default, *others)
         self.protocols: dict[str, GroupProtocol] = {each.group_type: each for each in made}
+        self.group_offsets = GroupOffsets(self.groups, self.protocols, self.default, self.offset_protocol, settings)
         self._replayers = {number: each.replay for each in made for number in each.record_types}
         self._timers = {kind: each.on_timer for each in made for kind in each.timer_kinds}
         self._handlers: dict[type[Message], Handler] = {
@@ -122,7 +118,7 @@ class GroupShard:
             line = decode_offset_key(key)
             committed = None if value is None else decode_offset_value(value)
             if committed is not None:
-                self.classic.replay_offset(line.group, timestamp_ms)
+                self.default.replay_offset(line.group, timestamp_ms)
             producer_id = -1 if producer is None else producer.producer_id
             self.offsets.replay(line, committed, offset=offset, producer_id=producer_id)
             return
@@ -136,19 +132,10 @@ class GroupShard:
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
-    def protocol_of(self, group: Group) -> GroupProtocol:
-        return self.protocols[group.group_type]
-
-    def known(self, group_id: str) -> Group:
-        group = self.groups.get(group_id)
-        if group is None:
-            raise ApiError(errors.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-        return group
-
     def _add_tombstones(self, group: Group, effects: Effects) -> None:
         """The records that delete a group and all its offsets."""
         self.offset_protocol.delete_all(group.group_id, effects)
-        self.protocol_of(group).add_tombstones(group, effects)
+        self.protocols[group.group_type].add_tombstones(group, effects)
 
     def _list(self, request_id: int, asked: GroupRequest, message: ListGroupsRequest, now_ms: int) -> Effects:
         return Effects().answer(request_id, list_groups(self.groups.values(), message))
