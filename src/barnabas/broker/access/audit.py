@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from barnabas.broker.access.authorizer import Asker
 from barnabas.broker.access.guarded_request import principal_of
-from barnabas.broker.requests.api import Audit
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import error_of
 from barnabas.observe.log import logger
@@ -45,9 +44,8 @@ def name_of(kind: type[Operation | ResourceType], value: int) -> str:
     return str(value) if found is None else str(found.name)
 
 
-def changed(request: Request, audit: Audit, message: Message, response: Message | None) -> None:
-    """Log a change after it was answered, with its errors; ``audit`` names the changed resources."""
-    names = list(audit(message))
+def changed(request: Request, names: list[str], response: Message | None) -> None:
+    """Log a change of the named resources when it is answered, with its errors."""
     codes = sorted(code for code in _codes(response) if code)
     log.info(
         "change",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 from barnabas.broker.access import audit, permissions
@@ -116,6 +117,8 @@ class Dispatcher:
                     return request.encode(refused)
             answer = route.handle(request, message)
             if isinstance(answer, Message):
+                if route.api.audit is not None:
+                    audit.changed(request, list(route.api.audit(message)), answer)
                 return request.encode(answer)
         except ApiError as error:
             return _refused(route, request, message, error)
@@ -128,6 +131,8 @@ class Dispatcher:
         if request.meter is not None:
             request.meter.charge(None) if answer is None else request.meter.pause()
         if isinstance(answer, Deferred):
+            if route.api.audit is not None:
+                answer.on_response = partial(audit.changed, request, list(route.api.audit(message)))
             return answer.future
         if answer is None:
             return None
@@ -167,7 +172,7 @@ class Dispatcher:
                     response.future.add_done_callback(timing.ready)
                 return response.future
             if route.api.audit is not None:
-                audit.changed(request, route.api.audit, message, response)
+                audit.changed(request, list(route.api.audit(message)), response)
             return None if response is None else request.encode(response)
         except ApiError as error:
             return _refused(route, request, message, error)
