@@ -138,9 +138,4 @@ def _needs(request: GuardedRequest, message: AddPartitionsToTxnRequest) -> Messa
     )
 
 
-API: Final = Api(
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.ADD_PARTITIONS_TO_TXN, handle, at=CLIENT, needs=_needs)

@@ -79,9 +79,4 @@ def unsupported(request: Request) -> Parts:
     return request.encode(response, version=0)
 
 
-API: Final = Api(
-    ApiKey.API_VERSIONS,
-    handle,
-    at=CLIENT | CONTROLLER,
-    needs=permissions.anyone,
-)
+API: Final = Api(ApiKey.API_VERSIONS, handle, at=CLIENT | CONTROLLER, needs=permissions.anyone)

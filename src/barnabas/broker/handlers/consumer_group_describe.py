@@ -50,9 +50,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-)
+API: Final = Api(ApiKey.CONSUMER_GROUP_DESCRIBE, handle, at=CLIENT, needs=_ROWS.check)

@@ -49,9 +49,4 @@ def _needs(request: GuardedRequest, message: ConsumerGroupHeartbeatRequest) -> N
         request.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
-API: Final = Api(
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, handle, at=CLIENT, needs=_needs)

@@ -45,11 +45,5 @@ def _needs(request: GuardedRequest, message: CreatePartitionsRequest) -> Message
 
 
 API: Final = Api(
-    ApiKey.CREATE_PARTITIONS,
-    handle,
-    at=CONTROLLER,
-    needs=_needs,
-    refuse=refuse,
-    is_forwarded=True,
-    audit=audit.topics,
+    ApiKey.CREATE_PARTITIONS, handle, at=CONTROLLER, needs=_needs, refuse=refuse, is_forwarded=True, audit=audit.topics
 )

@@ -47,11 +47,5 @@ def _needs(request: GuardedRequest, message: CreateTopicsRequest) -> Message | N
 
 
 API: Final = Api(
-    ApiKey.CREATE_TOPICS,
-    handle,
-    at=CONTROLLER,
-    needs=_needs,
-    refuse=refuse,
-    is_forwarded=True,
-    audit=audit.topics,
+    ApiKey.CREATE_TOPICS, handle, at=CONTROLLER, needs=_needs, refuse=refuse, is_forwarded=True, audit=audit.topics
 )

@@ -43,10 +43,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.DELETE_GROUPS,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-    audit=lambda message: message.groups_names,
-)
+API: Final = Api(ApiKey.DELETE_GROUPS, handle, at=CLIENT, needs=_ROWS.check, audit=lambda message: message.groups_names)

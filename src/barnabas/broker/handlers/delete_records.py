@@ -106,10 +106,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.DELETE_RECORDS,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-    audit=audit.topics,
-)
+API: Final = Api(ApiKey.DELETE_RECORDS, handle, at=CLIENT, needs=_ROWS.check, audit=audit.topics)

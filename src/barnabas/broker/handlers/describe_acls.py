@@ -26,9 +26,4 @@ def handle(request: Request, message: DescribeAclsRequest) -> DescribeAclsRespon
     return describe_acls(request.broker.image.security, message)
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_ACLS,
-    handle,
-    at=CLIENT | CONTROLLER,
-    needs=permissions.cluster(Operation.DESCRIBE),
-)
+API: Final = Api(ApiKey.DESCRIBE_ACLS, handle, at=CLIENT | CONTROLLER, needs=permissions.cluster(Operation.DESCRIBE))

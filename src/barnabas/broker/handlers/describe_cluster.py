@@ -46,9 +46,4 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
     return response
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_CLUSTER,
-    handle,
-    at=CLIENT,
-    needs=permissions.anyone,
-)
+API: Final = Api(ApiKey.DESCRIBE_CLUSTER, handle, at=CLIENT, needs=permissions.anyone)

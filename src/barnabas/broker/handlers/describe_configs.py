@@ -107,9 +107,4 @@ def _needs(request: GuardedRequest, message: DescribeConfigsRequest) -> Message 
     return permissions.split(request, message, "resources", allowed, refused, DescribeConfigsResponse, "results")
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_CONFIGS,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.DESCRIBE_CONFIGS, handle, at=CLIENT, needs=_needs)

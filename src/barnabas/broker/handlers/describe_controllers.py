@@ -43,9 +43,4 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
     return response
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_CLUSTER,
-    handle,
-    at=CONTROLLER,
-    needs=permissions.anyone,
-)
+API: Final = Api(ApiKey.DESCRIBE_CLUSTER, handle, at=CONTROLLER, needs=permissions.anyone)

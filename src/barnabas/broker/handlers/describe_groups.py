@@ -49,9 +49,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_GROUPS,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-)
+API: Final = Api(ApiKey.DESCRIBE_GROUPS, handle, at=CLIENT, needs=_ROWS.check)

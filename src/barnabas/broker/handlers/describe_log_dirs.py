@@ -76,9 +76,4 @@ def _partition(log: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPart
     )
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_LOG_DIRS,
-    handle,
-    at=CLIENT,
-    needs=permissions.cluster(Operation.DESCRIBE),
-)
+API: Final = Api(ApiKey.DESCRIBE_LOG_DIRS, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE))

@@ -57,9 +57,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_PRODUCERS,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-)
+API: Final = Api(ApiKey.DESCRIBE_PRODUCERS, handle, at=CLIENT, needs=_ROWS.check)

@@ -79,9 +79,5 @@ def _replicas(request: Request, replicas: Iterable[ReplicaDescription]) -> list[
 
 
 API: Final = Api(
-    ApiKey.DESCRIBE_QUORUM,
-    handle,
-    at=CONTROLLER,
-    needs=permissions.cluster(Operation.DESCRIBE),
-    is_forwarded=True,
+    ApiKey.DESCRIBE_QUORUM, handle, at=CONTROLLER, needs=permissions.cluster(Operation.DESCRIBE), is_forwarded=True
 )

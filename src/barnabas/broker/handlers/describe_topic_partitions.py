@@ -105,9 +105,4 @@ def _needs(request: GuardedRequest, message: DescribeTopicPartitionsRequest) -> 
     return None
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=_needs)

@@ -77,9 +77,4 @@ def _hide_topics(request: GuardedRequest, response: DescribeTransactionsResponse
         state.topics = [row for row in state.topics if permissions.may_describe_topic(request, row.topic)]
 
 
-API: Final = Api(
-    ApiKey.DESCRIBE_TRANSACTIONS,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.DESCRIBE_TRANSACTIONS, handle, at=CLIENT, needs=_needs)

@@ -26,8 +26,5 @@ def handle(request: Request, message: DescribeUserScramCredentialsRequest) -> De
 
 
 API: Final = Api(
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    handle,
-    at=CLIENT,
-    needs=permissions.cluster(Operation.DESCRIBE),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE)
 )

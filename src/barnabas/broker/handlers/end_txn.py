@@ -41,9 +41,4 @@ async def handle(request: Request, message: EndTxnRequest) -> EndTxnResponse:
     return EndTxnResponse(error_code=error.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch)
 
 
-API: Final = Api(
-    ApiKey.END_TXN,
-    handle,
-    at=CLIENT,
-    needs=permissions.transactional_id(Operation.WRITE),
-)
+API: Final = Api(ApiKey.END_TXN, handle, at=CLIENT, needs=permissions.transactional_id(Operation.WRITE))

@@ -373,9 +373,4 @@ def _needs(request: GuardedRequest, message: FetchRequest) -> None:
         request.require_cluster(Operation.CLUSTER_ACTION)
 
 
-API: Final = Api(
-    ApiKey.FETCH,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.FETCH, handle, at=CLIENT, needs=_needs)

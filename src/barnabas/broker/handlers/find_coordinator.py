@@ -94,10 +94,4 @@ def _needs(request: GuardedRequest, message: FindCoordinatorRequest) -> Message 
     )
 
 
-API: Final = Api(
-    ApiKey.FIND_COORDINATOR,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-    refuse=refuse,
-)
+API: Final = Api(ApiKey.FIND_COORDINATOR, handle, at=CLIENT, needs=_needs, refuse=refuse)

@@ -34,9 +34,4 @@ async def handle(request: Request, message: HeartbeatRequest) -> HeartbeatRespon
     return response
 
 
-API: Final = Api(
-    ApiKey.HEARTBEAT,
-    handle,
-    at=CLIENT,
-    needs=permissions.group(Operation.READ),
-)
+API: Final = Api(ApiKey.HEARTBEAT, handle, at=CLIENT, needs=permissions.group(Operation.READ))

@@ -56,9 +56,4 @@ def _needs(request: GuardedRequest, message: InitProducerIdRequest) -> None:
         request.require_cluster(Operation.IDEMPOTENT_WRITE)
 
 
-API: Final = Api(
-    ApiKey.INIT_PRODUCER_ID,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.INIT_PRODUCER_ID, handle, at=CLIENT, needs=_needs)

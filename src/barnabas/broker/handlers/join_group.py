@@ -45,9 +45,4 @@ async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupRespon
     return response
 
 
-API: Final = Api(
-    ApiKey.JOIN_GROUP,
-    handle,
-    at=CLIENT,
-    needs=permissions.group(Operation.READ),
-)
+API: Final = Api(ApiKey.JOIN_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))

@@ -49,9 +49,4 @@ async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResp
     return response
 
 
-API: Final = Api(
-    ApiKey.LEAVE_GROUP,
-    handle,
-    at=CLIENT,
-    needs=permissions.group(Operation.READ),
-)
+API: Final = Api(ApiKey.LEAVE_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))

@@ -52,9 +52,4 @@ def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigR
     )
 
 
-API: Final = Api(
-    ApiKey.LIST_CONFIG_RESOURCES,
-    handle,
-    at=CLIENT,
-    needs=permissions.cluster(Operation.DESCRIBE_CONFIGS),
-)
+API: Final = Api(ApiKey.LIST_CONFIG_RESOURCES, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE_CONFIGS))

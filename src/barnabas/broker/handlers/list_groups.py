@@ -24,8 +24,5 @@ async def handle(request: Request, message: ListGroupsRequest) -> ListGroupsResp
 
 
 API: Final = Api(
-    ApiKey.LIST_GROUPS,
-    handle,
-    at=CLIENT,
-    needs=permissions.listed("groups", "group_id", ResourceType.GROUP),
+    ApiKey.LIST_GROUPS, handle, at=CLIENT, needs=permissions.listed("groups", "group_id", ResourceType.GROUP)
 )

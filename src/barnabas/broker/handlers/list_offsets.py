@@ -123,9 +123,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.LIST_OFFSETS,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-)
+API: Final = Api(ApiKey.LIST_OFFSETS, handle, at=CLIENT, needs=_ROWS.check)

@@ -194,9 +194,4 @@ def _may_have(request: GuardedRequest, message: MetadataRequest, name: str) -> b
     return not request.broker.settings.auto_create_topics_enable or permissions.may_create_topic(request, name)
 
 
-API: Final = Api(
-    ApiKey.METADATA,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.METADATA, handle, at=CLIENT, needs=_needs)

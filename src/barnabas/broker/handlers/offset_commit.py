@@ -97,9 +97,4 @@ def _needs(request: GuardedRequest, message: OffsetCommitRequest) -> Message | N
     return _ROWS.apply(request, message, whole)
 
 
-API: Final = Api(
-    ApiKey.OFFSET_COMMIT,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)

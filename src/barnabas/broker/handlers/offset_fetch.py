@@ -165,9 +165,4 @@ def _may_see(request: GuardedRequest, row: Any) -> bool:
     return name is None or permissions.may_describe_topic(request, name)
 
 
-API: Final = Api(
-    ApiKey.OFFSET_FETCH,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.OFFSET_FETCH, handle, at=CLIENT, needs=_needs)

@@ -51,9 +51,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    handle,
-    at=CLIENT,
-    needs=_ROWS.check,
-)
+API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle, at=CLIENT, needs=_ROWS.check)

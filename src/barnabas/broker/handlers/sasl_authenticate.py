@@ -25,9 +25,4 @@ def handle(request: Request, message: SaslAuthenticateRequest) -> SaslAuthentica
     )
 
 
-API: Final = Api(
-    ApiKey.SASL_AUTHENTICATE,
-    handle,
-    at=CLIENT | CONTROLLER,
-    needs=permissions.anyone,
-)
+API: Final = Api(ApiKey.SASL_AUTHENTICATE, handle, at=CLIENT | CONTROLLER, needs=permissions.anyone)

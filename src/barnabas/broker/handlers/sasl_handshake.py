@@ -22,9 +22,4 @@ def handle(request: Request, message: SaslHandshakeRequest) -> SaslHandshakeResp
     return SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE.code)
 
 
-API: Final = Api(
-    ApiKey.SASL_HANDSHAKE,
-    handle,
-    at=CLIENT | CONTROLLER,
-    needs=permissions.anyone,
-)
+API: Final = Api(ApiKey.SASL_HANDSHAKE, handle, at=CLIENT | CONTROLLER, needs=permissions.anyone)

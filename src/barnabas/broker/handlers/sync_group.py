@@ -33,9 +33,4 @@ async def handle(request: Request, message: SyncGroupRequest) -> SyncGroupRespon
     return response
 
 
-API: Final = Api(
-    ApiKey.SYNC_GROUP,
-    handle,
-    at=CLIENT,
-    needs=permissions.group(Operation.READ),
-)
+API: Final = Api(ApiKey.SYNC_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))

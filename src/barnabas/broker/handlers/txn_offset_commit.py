@@ -124,9 +124,4 @@ def _needs(request: GuardedRequest, message: TxnOffsetCommitRequest) -> Message 
     return _ROWS.apply(request, message, whole)
 
 
-API: Final = Api(
-    ApiKey.TXN_OFFSET_COMMIT,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.TXN_OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)

@@ -95,9 +95,4 @@ def _needs(request: GuardedRequest, message: WriteTxnMarkersRequest) -> Message 
     )
 
 
-API: Final = Api(
-    ApiKey.WRITE_TXN_MARKERS,
-    handle,
-    at=CLIENT,
-    needs=_needs,
-)
+API: Final = Api(ApiKey.WRITE_TXN_MARKERS, handle, at=CLIENT, needs=_needs)
