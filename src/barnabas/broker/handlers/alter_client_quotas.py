@@ -1,7 +1,7 @@
-"""AlterClientQuotas: set or remove what users, client ids and addresses may have.
+"""AlterClientQuotas: set or remove the quotas of users, client ids and IP addresses.
 
 Versions: 0–1.
-Behaviour: each entity succeeds or fails alone; quotas are in force on every broker as soon as it has heard of them.
+Behaviour: each entity succeeds or fails alone; a quota takes effect on a broker when the broker has applied the change.
 Differs from Kafka: the entity of an address must be an address; a host name is refused.
 """
 

@@ -1,7 +1,7 @@
-"""AlterConfigs: replace all settings of a resource; kept for old clients.
+"""AlterConfigs: replace all configs of a resource; IncrementalAlterConfigs is its successor.
 
 Versions: 0–2.
-Behaviour: what the request does not name goes back to its default.
+Behaviour: a config that the request does not contain goes back to its default.
 Differs from Kafka: nothing known.
 """
 

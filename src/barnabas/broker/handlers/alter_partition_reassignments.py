@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments: move partitions to other brokers, or call such a move off.
+"""AlterPartitionReassignments: move partitions to other brokers, or cancel a move.
 
 Versions: 0–1 (1 can forbid a change of the replication factor).
-Behaviour: each partition succeeds or fails alone; a move is done once all new replicas are in sync.
+Behaviour: each partition succeeds or fails alone; a move is complete when all new replicas are in sync.
 Differs from Kafka: nothing known.
 """
 

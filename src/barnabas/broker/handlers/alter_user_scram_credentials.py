@@ -1,7 +1,8 @@
-"""AlterUserScramCredentials: set or remove what is kept of users' passwords.
+"""AlterUserScramCredentials: set or remove the SCRAM credentials of users.
 
 Versions: 0.
-Behaviour: each user succeeds or fails alone; a new password counts from the next sign-in on. Iterations are 4096–16384.
+Behaviour: each user succeeds or fails alone; a new password is used from the next authentication on. The number of
+iterations is 4096–16384.
 Differs from Kafka: an empty salt or salted password is refused.
 """
 

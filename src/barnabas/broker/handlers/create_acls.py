@@ -1,8 +1,8 @@
-"""CreateAcls: add rules of who may do what.
+"""CreateAcls: add ACLs.
 
 Versions: 1–3.
-Behaviour: each rule succeeds or fails alone; one that is there already is a success. Without an authorizer
-SECURITY_DISABLED.
+Behaviour: each ACL succeeds or fails alone; creating an ACL that exists is a success. SECURITY_DISABLED without an
+authorizer.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""CreatePartitions: give topics more partitions.
+"""CreatePartitions: add partitions to topics.
 
 Versions: 0–3.
-Behaviour: each topic succeeds or fails alone; existing records stay where they are.
+Behaviour: each topic succeeds or fails alone; existing records stay in their partitions.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""CreateTopics: make topics, with partitions placed by the controller or as the client says.
+"""CreateTopics: create topics, with partitions placed by the controller or as the request says.
 
 Versions: 2–7.
-Behaviour: each topic succeeds or fails alone. The answer comes when the topics can be written to on this broker.
+Behaviour: each topic succeeds or fails alone. The response is sent when this broker can accept records for the topics.
 Differs from Kafka: nothing known.
 """
 

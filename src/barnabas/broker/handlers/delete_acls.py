@@ -1,7 +1,7 @@
-"""DeleteAcls: remove the rules that filters match, and say which they were.
+"""DeleteAcls: delete the ACLs that match the filters, and list them in the response.
 
 Versions: 1–3.
-Behaviour: each filter succeeds or fails alone. Without an authorizer SECURITY_DISABLED.
+Behaviour: each filter succeeds or fails alone. SECURITY_DISABLED without an authorizer.
 Differs from Kafka: nothing known.
 """
 

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members are forgotten, with all that they committed.
+"""DeleteGroups: delete groups without members, with their committed offsets.
 
 Versions: 0–2.
 Behaviour: as Kafka's. Each group succeeds or fails alone.

@@ -1,7 +1,7 @@
-"""DeleteTopics: remove topics by name or, from version 6 on, by id.
+"""DeleteTopics: delete topics by name or, from version 6 on, by id.
 
 Versions: 1–6.
-Behaviour: each topic succeeds or fails alone; files vanish after ``file.delete.delay.ms``.
+Behaviour: each topic succeeds or fails alone; its files are removed after ``file.delete.delay.ms``.
 Differs from Kafka: nothing known.
 """
 

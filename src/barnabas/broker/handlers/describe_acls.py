@@ -1,7 +1,7 @@
-"""DescribeAcls: the rules of who may do what that a filter matches.
+"""DescribeAcls: the ACLs that match a filter.
 
 Versions: 1–3.
-Behaviour: a filter of type MATCH finds every rule that applies to a name. Without an authorizer SECURITY_DISABLED.
+Behaviour: a filter of type MATCH finds every ACL that applies to a name. SECURITY_DISABLED without an authorizer.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""DescribeClientQuotas: the quotas that are set, by a filter of users, client ids or addresses.
+"""DescribeClientQuotas: the quotas that match a filter of users, client ids or IP addresses.
 
 Versions: 0–1.
-Behaviour: a component matches a name, the default, or whatever is set for its type; strict means no other types.
+Behaviour: a component matches a name, the default entity, or any name of its type; strict allows no other types.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""DescribeCluster: the cluster's id and its brokers.
+"""DescribeCluster: the id of the cluster and its brokers.
 
 Versions: 0–2 (2 can include fenced brokers).
-Behaviour: only the brokers' endpoint type is answered on a broker's listener.
+Behaviour: a listener for clients answers only the endpoint type of brokers.
 Differs from Kafka: nothing known.
 """
 

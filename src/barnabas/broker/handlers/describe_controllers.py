@@ -1,7 +1,7 @@
-"""DescribeCluster on a controller's listener: the cluster's id, its controllers and which of them is active.
+"""DescribeCluster on a controller's listener: the id of the cluster, its controllers and the active one.
 
-Versions: 0–2 (1 and up name the kind of endpoint).
-Behaviour: only the controllers' endpoint type is answered; those that have registered are listed under this listener.
+Versions: 0–2 (1 and later have the endpoint type).
+Behaviour: only the endpoint type of controllers is answered; registered controllers are listed under this listener.
 Differs from Kafka: nothing known.
 """
 

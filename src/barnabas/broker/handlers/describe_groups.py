@@ -1,7 +1,7 @@
 """DescribeGroups: the state and the members of classic groups.
 
 Versions: 0–6.
-Behaviour: as Kafka's. A group that is not there is dead; since version 6 that is an error.
+Behaviour: as Kafka's. A group that does not exist is Dead; since version 6 it is an error.
 Differs from Kafka: nothing known.
 """
 

@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to a partition with a producer id, for administrators.
+"""DescribeProducers: the idempotent and transactional producers of partitions, for administrators.
 
 Versions: 0.
 Behaviour: each partition that this broker leads lists its producers that have not expired.

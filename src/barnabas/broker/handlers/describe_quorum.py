@@ -1,7 +1,7 @@
-"""DescribeQuorum: the voters of the metadata log, how far each has got, and who leads.
+"""DescribeQuorum: the leader, the voters and the observers of the metadata log, with their offsets.
 
 Versions: 0–2.
-Behaviour: only the metadata partition is known; anything else is answered with UNKNOWN_TOPIC_OR_PARTITION.
+Behaviour: only the metadata partition is known; any other partition is UNKNOWN_TOPIC_OR_PARTITION.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""DescribeUserScramCredentials: which users there are, and by which SCRAM mechanisms they can sign in.
+"""DescribeUserScramCredentials: the users with SCRAM credentials, and their mechanisms.
 
 Versions: 0.
-Behaviour: no users named means all. Nothing secret is told.
+Behaviour: a request without users describes all users. The response contains nothing secret.
 Differs from Kafka: nothing known.
 """
 

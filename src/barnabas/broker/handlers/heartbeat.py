@@ -1,7 +1,7 @@
-"""Heartbeat: a member of a classic group is alive, and hears whether it must join again.
+"""Heartbeat: a member of a classic group keeps its session alive and learns whether it must join again.
 
 Versions: 0–4.
-Behaviour: as Kafka's. While the coordinator is being loaded every heartbeat is good.
+Behaviour: as Kafka's. While the coordinator is loading, every heartbeat succeeds.
 Differs from Kafka: nothing known.
 """
 

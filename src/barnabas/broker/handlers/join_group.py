@@ -1,7 +1,7 @@
-"""JoinGroup: a member enters a classic group; the answer comes when everybody has joined.
+"""JoinGroup: a member joins a classic group; the response is sent when all members have joined.
 
 Versions: 0–9.
-Behaviour: as Kafka's. While a join waits, nothing else is read from its connection.
+Behaviour: as Kafka's. While a join waits, no other request of its connection is read.
 Differs from Kafka: metadata that no group's record could hold is refused at once with MESSAGE_TOO_LARGE.
 """
 

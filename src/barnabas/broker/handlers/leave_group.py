@@ -1,7 +1,7 @@
 """LeaveGroup: members leave a classic group, or an administrator removes them.
 
 Versions: 0–5.
-Behaviour: as Kafka's. Up to version 2 there is one member, and its error is the answer's.
+Behaviour: as Kafka's. Up to version 2 a request has one member, and its error is that of the response.
 Differs from Kafka: nothing known.
 """
 

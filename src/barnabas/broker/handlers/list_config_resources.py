@@ -1,7 +1,7 @@
-"""ListConfigResources: what can be described with DescribeConfigs.
+"""ListConfigResources: the resources that DescribeConfigs can describe.
 
-Versions: 0–1 (0 asks for client metrics only).
-Behaviour: no types asked for means all that there are.
+Versions: 0–1 (0 lists client metrics only).
+Behaviour: a request without types lists all resources.
 Differs from Kafka: there are no client metrics subscriptions.
 """
 

@@ -1,7 +1,7 @@
-"""ListGroups: the groups that this broker coordinates.
+"""ListGroups: the groups whose coordinator is this broker.
 
 Versions: 0–5.
-Behaviour: as Kafka's. Filters by state and type are read without regard to case.
+Behaviour: as Kafka's. Filters by state and by type ignore case.
 Differs from Kafka: nothing known.
 """
 

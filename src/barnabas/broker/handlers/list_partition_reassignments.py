@@ -1,7 +1,7 @@
-"""ListPartitionReassignments: which partitions are on the move, and between which brokers.
+"""ListPartitionReassignments: the partitions that are being moved, with their old and new brokers.
 
 Versions: 0.
-Behaviour: partitions that are not being moved are left out of the answer.
+Behaviour: partitions that are not being moved are left out of the response.
 Differs from Kafka: nothing known.
 """
 

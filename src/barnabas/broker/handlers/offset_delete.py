@@ -1,7 +1,7 @@
-"""OffsetDelete: what a group committed for some partitions is forgotten.
+"""OffsetDelete: delete the committed offsets of a group for some partitions.
 
 Versions: 0.
-Behaviour: as Kafka's. Topics that the group reads just now keep their offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+Behaviour: as Kafka's. Offsets of topics that the group is subscribed to are kept: GROUP_SUBSCRIBED_TO_TOPIC.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether its log was truncated.
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a client detects truncation.
 
 Versions: 2–4.
-Behaviour: answers the largest epoch not above the one asked for, and the offset at which the next one starts.
+Behaviour: answers with the largest epoch that is not above the requested one, and the offset where the next one starts.
 Differs from Kafka: nothing known.
 """
 

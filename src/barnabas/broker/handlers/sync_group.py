@@ -1,7 +1,7 @@
-"""SyncGroup: the leader hands in the assignment of a classic group; every member gets its part once it has.
+"""SyncGroup: the leader of a classic group sends the assignment; each member receives its part.
 
 Versions: 0–5.
-Behaviour: as Kafka's. Version 5 must name the protocol that was agreed upon, or none.
+Behaviour: as Kafka's. Version 5 must contain the protocol that was chosen, or null.
 Differs from Kafka: nothing known.
 """
 

@@ -1,7 +1,7 @@
-"""UnregisterBroker: a broker that will not come back is taken out of the cluster.
+"""UnregisterBroker: remove the registration of a broker that will not return.
 
 Versions: 0.
-Behaviour: it leads nothing and is in sync with nothing from then on; replicas assigned to it stay assigned.
+Behaviour: the broker leads no partition and is in no ISR afterwards; replicas assigned to it stay assigned.
 Differs from Kafka: nothing known.
 """
 

@@ -1,8 +1,8 @@
 """WriteTxnMarkers: end transactions in partitions that this broker leads.
 
-Versions: 1–2. Version 2 says by which version of transactions the marker's epoch is to be judged (KIP-1228).
-Behaviour: coordinators on other brokers send it, and administrators who abort a transaction that has no coordinator
-any more. Answered when every marker is committed, with an error for each partition.
+Versions: 1–2. Version 2 contains the transaction version by which the epoch of the marker is checked (KIP-1228).
+Behaviour: sent by coordinators on other brokers, and by administrators who abort a transaction without a coordinator.
+The response is sent when every marker is committed, with an error for each partition.
 Differs from Kafka: nothing known.
 """
 

@@ -22,7 +22,7 @@ from barnabas.wire.messages.offset_fetch import OffsetFetchResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 EXPIRY: Final = "offsets-expiry"
-GROUP_ID_NOT_FOUND_SINCE: Final = 9  # of OffsetCommit; older clients would not know the error
+GROUP_ID_NOT_FOUND_SINCE: Final = 9  # version of OffsetCommit; older clients do not know the error
 
 
 class GroupOffsets:
@@ -102,9 +102,9 @@ class GroupOffsets:
         return effects.answer(request_id, self._offset_protocol.delete(group, message, effects))
 
     def expire(self, now_ms: int, effects: Effects) -> None:
-        """Offsets that nobody has used for long, and groups of which nothing is left; the rest in the next step."""
+        """Delete expired offsets and groups without offsets and members; what exceeds one step follows in the next."""
         effects.timer((EXPIRY,), now_ms + self._settings().retention_check_ms)
-        effects.rescue = nothing_to_undo  # the timer comes round again
+        effects.rescue = nothing_to_undo  # expired offsets are deleted on the next tick
         for group in list(self._groups.values()):
             is_nothing_left = self._offset_protocol.expire(group.group_id, group, now_ms, effects)
             if is_nothing_left and group.may_expire:
@@ -114,7 +114,7 @@ class GroupOffsets:
                 return
 
     def _be_ready_to_forget(self, group_id: str, effects: Effects) -> None:
-        """A group that came to be by a commit of which nothing is kept has never been."""
+        """Remove the group that a commit created, if none of the offsets of the commit is written."""
         effects.rescue = lambda: self._forget_unused(group_id)
         if not effects.records:
             self._forget_unused(group_id)
