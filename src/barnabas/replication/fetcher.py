@@ -15,21 +15,21 @@ from barnabas.observe.log import logger
 from barnabas.replication import following
 from barnabas.replication.follower import (
     Append,
-    Asked,
     Diverged,
     InFlight,
-    Key,
     LeaderSession,
     Limits,
     Locate,
     Park,
     Pause,
+    key_of,
     only_row,
     react,
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.settings import ReplicationSettings
 from barnabas.replication.throttle import Throttle
+from barnabas.wire.fetch_session import Key, Wanted
 from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -75,7 +75,7 @@ class Fetching:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.key: Key = (partition.topic_id, partition.id.partition)
+        self.key = key_of(partition.topic_id, partition.id.partition)
         self.leader_epoch = partition.leader_epoch
         self.ready_ms = 0
         self.pauses = 0  # in a row
@@ -88,9 +88,9 @@ class Fetching:
         found = self.partition.log
         return self.partition.must_flush and not self.is_parked and found.recovery_point < found.end_offset
 
-    def asked(self, size_bytes_max: int) -> Asked:
+    def wanted(self, size_bytes_max: int) -> Wanted:
         found = self.partition.log
-        return Asked(found.end_offset, found.latest_epoch, found.log_start_offset, self.leader_epoch, size_bytes_max)
+        return Wanted(found.end_offset, self.leader_epoch, size_bytes_max, found.latest_epoch, found.log_start_offset)
 
 
 class Fetcher:
@@ -184,7 +184,7 @@ class Fetcher:
             self._session.unwant(state.key)
             self._paused[state.key] = state
         else:
-            self._session.want(state.key, state.asked(settings.partition_bytes_max))
+            self._session.want(state.key, state.wanted(settings.partition_bytes_max))
 
     # --- fetching -------------------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Fetcher:
         states: list[Fetching] = []
         for topic in response.responses:
             for row in topic.partitions:
-                key = (topic.topic_id, row.partition_index)
+                key = key_of(topic.topic_id, row.partition_index)
                 state, asked = self.partitions.get(key), self._session.asked_in(sent, key)
                 if state is None or asked is None or not self._is_current(state, asked):
                     continue
@@ -303,13 +303,13 @@ class Fetcher:
             if self.partitions.get(state.key) is state:
                 self._decide(state)
 
-    def _is_current(self, state: Fetching, asked: Asked) -> bool:
+    def _is_current(self, state: Fetching, asked: Wanted) -> bool:
         """Whether an answer still fits: same epoch, and nothing has been appended or cut since it was asked for."""
         return (
             self.partitions.get(state.key) is state
             and not state.is_parked
             and asked.leader_epoch == state.leader_epoch
-            and asked.offset == state.partition.log.end_offset
+            and asked.fetch_offset == state.partition.log.end_offset
         )
 
     async def _take_row(self, state: Fetching, row: FetchResponse.PartitionData) -> int:
@@ -319,12 +319,12 @@ class Fetcher:
             case Append(records, high_watermark, log_start_offset):
                 return await self._append(state, cast(Buffer, records), high_watermark, log_start_offset)
             case Diverged() | Locate() as news:
-                before = state.asked(0)
+                before = state.wanted(0)
                 if isinstance(news, Diverged):
                     following.cut(partition, news)
                 else:
                     await self._locate(state)
-                if state.asked(0) == before:
+                if state.wanted(0) == before:
                     self._pause(state)  # to ask the very same again at once would be a loop without end
             case Pause(error):
                 self._refused.setdefault(error.name, []).append(partition.id)
