@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.broker.settings.oauth import OAuthSettings
-from barnabas.http.client import FetchFailed, get
+from barnabas.http.client import RequestFailed, get
 from barnabas.model.settings import InvalidSetting
 from barnabas.observe.log import logger
 from barnabas.security.jwks import NO_KEYS, SET_BYTES_MAX, InvalidKeySet, KeySet, parse_key_set
@@ -40,7 +40,7 @@ class OAuthKeys:
         """Fetch the keys; InvalidSetting if there are none, because nobody could sign in."""
         try:
             self.keys = await self._fetched()
-        except (FetchFailed, InvalidKeySet) as error:
+        except (RequestFailed, InvalidKeySet) as error:
             raise InvalidSetting(f"the keys for OAUTHBEARER cannot be used: {error}") from error
         self._looked_ms = self._world.clock.monotonic_ms()
         self._timer = self._timers.after(self._settings.refresh_ms, self._look)
@@ -73,7 +73,7 @@ class OAuthKeys:
     async def _refresh(self) -> None:
         try:
             self.keys = await self._fetched()
-        except (FetchFailed, InvalidKeySet) as error:
+        except (RequestFailed, InvalidKeySet) as error:
             log.warning("keys of the token issuer cannot be refreshed", reason=error)
             wait_ms, self._retry_ms = self._retry_ms, min(self._retry_ms * 2, self._settings.retry_ms_max)
         else:
