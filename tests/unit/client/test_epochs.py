@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.client.fetch.cursor import UNVALIDATED, Chunk, Cursor
 from barnabas.client.fetch.epochs import STARTS_MAX, EpochStart, EpochTrail
 from barnabas.client.fetch.isolation import Visibility
-from barnabas.client.fetch.session import request_of
+from barnabas.client.fetch.request import request_of
 from barnabas.client.fetch.truncation import EpochEnd
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid

@@ -18,7 +18,7 @@ from barnabas.client.fetch.cursor import UNVALIDATED, Chunk, Cursor
 from barnabas.client.fetch.epochs import EpochStart
 from barnabas.client.fetch.isolation import Visibility
 from barnabas.client.fetch.lanes import SIDE_LANE, FetchLanes
-from barnabas.client.fetch.session import request_of
+from barnabas.client.fetch.request import request_of
 from barnabas.client.fetch.truncation import Doubt, EpochEnd, ends_of_epochs
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
 from barnabas.client.settings.consumer import ConsumerSettings
