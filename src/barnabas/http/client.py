@@ -67,9 +67,12 @@ def bearer(token: str) -> str:
 async def get(url: str, *, size_bytes_max: int, timeout_seconds: float, tls: ssl.SSLContext | None = None) -> bytes:
     """Return the body of a response with status 200; raises RequestFailed for any other response."""
     parse_url(url)
-    response = await request("GET", url, size_bytes_max=size_bytes_max, timeout_seconds=timeout_seconds, tls=tls)
+    try:
+        response = await request("GET", url, size_bytes_max=size_bytes_max, timeout_seconds=timeout_seconds, tls=tls)
+    except RequestFailed as error:
+        raise RequestFailed(f"{url} cannot be fetched: {error}") from error
     if response.status != OK:
-        raise RequestFailed(f"{url} answered with status {response.status}")
+        raise RequestFailed(f"{url} cannot be fetched: the status of the response is {response.status}")
     return response.body
 
 
