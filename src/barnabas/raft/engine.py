@@ -32,6 +32,7 @@ from barnabas.raft.wire_requests import request_to_wire
 from barnabas.raft.wire_responses import response_of_wire
 from barnabas.transport.channel import Refused
 from barnabas.world.disk import DiskFailure
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
@@ -95,7 +96,8 @@ class Engine:
         self._alarm_said = ""
         self._sync_wanted: events.Sync | None = None
         self._is_syncing = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(on_failure=self.fail)
+        self._writes = Tasks(on_failure=self.fail)  # a stop waits for these, and cancels the others
         self._timer: Timer | None = None
         self._cleaning: Timer | None = timers.after(CLEANING_PERIOD_MS, self._clean_later)
         self._stoppable = asyncio.Event()
@@ -122,10 +124,8 @@ class Engine:
             await self._stoppable.wait()
             timer.cancel()
         self.halt()
-        for task in sorted(self._tasks, key=asyncio.Task.get_name):
-            if not task.get_name().startswith(WRITES):
-                task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
+        await self._writes.done()
         try:
             await self.log.close()
         except DiskFailure as error:
@@ -308,14 +308,12 @@ class Engine:
             self.step(events.LogStartMoved(beginning))
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_task_done)
+        (self._writes if name.startswith(WRITES) else self._tasks).start(self._run(work), name)
 
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception):
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except DiskFailure as error:
             self.fail(error)
 
     def fail(self, error: Exception) -> None:

@@ -34,6 +34,7 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.world.disk import Buffer, DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("fetcher")
@@ -104,6 +105,7 @@ class Fetcher:
         self._fresh: dict[Key, Fetching] = {}
         self._paused: dict[Key, Fetching] = {}
         self._news = asyncio.Event()
+        self._tasks = Tasks(on_failure=home.failed)
         self._task: asyncio.Task[None] | None = None
         self._is_fetching = False
         self._is_hurrying = False
@@ -118,13 +120,11 @@ class Fetcher:
         self.partitions[state.key] = self._fresh[state.key] = state
         self._paused.pop(state.key, None)
         self._news.set()
-        loop = asyncio.get_running_loop()
         if self._task is None:
-            self._task = loop.create_task(self._run(), name=f"fetch:{self.leader_id}:{self._lane}")
-            self._task.add_done_callback(self._on_done)
+            self._task = self._tasks.start(self._run(), f"fetch:{self.leader_id}:{self._lane}")
         elif self._is_fetching and not self._is_hurrying:
             self._is_hurrying = True
-            loop.call_soon(self._hurry)
+            asyncio.get_running_loop().call_soon(self._hurry)
 
     def drop(self, key: Key) -> None:
         """What is under way for this partition comes to nothing."""
@@ -136,10 +136,8 @@ class Fetcher:
 
     async def stop(self) -> None:
         self.partitions.clear()
-        task = self._task
         self._cancel()
-        if task is not None:
-            await asyncio.gather(task, return_exceptions=True)
+        await self._tasks.stop()
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -148,10 +146,6 @@ class Fetcher:
         self._forget_hurried()
         self._is_fetching = self._is_hurrying = False
         self._session.failed()
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._home.failed(error)
 
     async def _admit(self) -> None:
         """Want what is fresh or has rested. What is not on the device yet gets there before it counts as ours."""
@@ -237,7 +231,7 @@ class Fetcher:
         sent = self._session.request(self._limits(), broker_epoch=self._home.broker_epoch())
         sending = self._send(sent.request)
         name = f"hurry:{self.leader_id}:{self._lane}"
-        self._hurried = sent, asyncio.get_running_loop().create_task(sending, name=name)
+        self._hurried = sent, self._tasks.call(sending, name)
 
     def _pause_ms(self, failures: int) -> int:
         # Soon at first: after an election leader and followers hear of it within moments of each other.

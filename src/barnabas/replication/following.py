@@ -13,7 +13,6 @@ from barnabas.observe.log import logger
 from barnabas.replication.follower import CutTo, Diverged, StartOver, relocate, truncation_offset
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import UnexpectedOffset
-from barnabas.storage.room import BROKERS_OWN_TOPICS
 from barnabas.wire.batch import iterate
 from barnabas.world.disk import Buffer
 
@@ -39,8 +38,6 @@ def slices(records: Buffer) -> Iterator[memoryview]:
 def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> None:
     """Write batches of the leader as they are."""
     now_ms = partition.log.clock.wall_ms()
-    if partition.log.room is not None and partition.id.topic not in BROKERS_OWN_TOPICS:
-        partition.log.room.take(len(records))  # a follower leaves the reserve alone, too
     try:
         partition.log.append_as_follower(records, leader_epoch_max=leader_epoch, now_ms=now_ms)
     except UnexpectedOffset as error:

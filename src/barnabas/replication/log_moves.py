@@ -28,6 +28,7 @@ from barnabas.storage.slices import load
 from barnabas.storage.store import LogStore
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, DiskFull, FileClosed, FileSlice
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("moves")
@@ -63,7 +64,8 @@ class LogMoves:
         self._gate = asyncio.Semaphore(COPIES_MAX)
         # Held while a copy takes over and while a move is begun or given up: each finds the other done or not begun.
         self._lock = asyncio.Lock()
-        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
+        self._moves: dict[TopicPartition, asyncio.Task[None]] = {}  # latest move of each partition
         self.on_moved: Callable[[Partition], None] = lambda partition: None
 
     def resume(self, on_moved: Callable[[Partition], None]) -> None:
@@ -77,10 +79,8 @@ class LogMoves:
     async def stop(self) -> None:
         """Copy no further; what is copied is there for the next start."""
         async with self._lock:
-            tasks = list(self._tasks.values())
-            for task in tasks:
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            self._tasks.cancel()
+        await self._tasks.done()
 
     # --- what is asked for ----------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class LogMoves:
             if future is not None and future.home is not home:
                 self._store.futures.discard(key)
                 future = None
-            is_under_way = future is not None and key in self._tasks
+            is_under_way = future is not None and key in self._moves
             if future is None and self._store.home_of(hosted.log) is not home:
                 if self._store.offline:
                     raise ApiError(errors.KAFKA_STORAGE_ERROR, "a directory is offline; the log may have a copy there")
@@ -121,23 +121,21 @@ class LogMoves:
                 self._begin(hosted, future)
 
     def _begin(self, hosted: Partition, future: FutureLog) -> None:
-        older = self._tasks.get(hosted.id)
-        task = asyncio.get_running_loop().create_task(self._run(hosted, future, older), name=f"move:{hosted.id}")
-        self._tasks[hosted.id] = task
+        older = self._moves.get(hosted.id)
+        move = self._tasks.start(self._run(hosted, future, older), f"move:{hosted.id}")
+        self._moves[hosted.id] = move
 
-        def done(ended: asyncio.Task[None]) -> None:
-            if self._tasks.get(hosted.id) is ended:
-                del self._tasks[hosted.id]
-            if not ended.cancelled() and (error := ended.exception()) is not None:
-                log.error("replica cannot be moved", partition=hosted.id, reason=repr(error))
+        def forget(_: object) -> None:
+            if self._moves[hosted.id] is move:
+                del self._moves[hosted.id]
 
-        task.add_done_callback(done)
+        move.add_done_callback(forget)
 
     # --- copying --------------------------------------------------------------------------------------------------
 
     async def _run(self, hosted: Partition, future: FutureLog, older: asyncio.Task[None] | None) -> None:
         if older is not None:
-            await asyncio.gather(older, return_exceptions=True)  # it ends by itself, since its copy is gone
+            await asyncio.wait([older])  # it ends by itself, since its copy is gone
         rest_pieces = REST_PIECES
         async with self._gate:
             while self._is_wanted(hosted, future):
@@ -149,6 +147,9 @@ class LogMoves:
                     await asyncio.sleep(0)
                 except DiskFull:
                     await self._timers.sleep(RETRY_MS)
+                except DiskFailure as error:
+                    log.error("replica cannot be moved", partition=hosted.id, reason=error)
+                    return
                 except (CorruptBatch, CorruptIndex, Uncopyable, UnexpectedOffset) as error:
                     log.error("replica cannot be moved", partition=hosted.id, reason=error)
                     self._store.futures.discard(hosted.id)

@@ -26,11 +26,13 @@ from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 
 log = logger("replicas")
 
 PARTITIONS_PER_TURN_MAX: Final = 2  # partitions made or removed before the loop serves others
-CHANGES_PER_TURN_MAX: Final = 64  # and partitions that got another leader or ISR
+CHANGES_PER_TURN_MAX: Final = 64  # partitions that got another leader or ISR, before the loop serves others
+FOLLOWING: Final = "replicas"  # name of the task that applies metadata images
 
 
 class Following(Protocol):
@@ -58,7 +60,7 @@ class Replicas:
         self._offline: set[tuple[Uuid, int]] = set()  # replicas whose directory has failed
         self._unmade: dict[TopicIdPartition, None] = {}  # of those, the ones for which the disk was full
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks(on_failure=self._on_failed)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._leadership_callbacks: list[OnLeadership] = []
         self._image_callbacks: list[OnImage] = []
@@ -160,9 +162,7 @@ class Replicas:
     def on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
         """A new picture of the cluster; it is in force once its partitions are there."""
         self._news.append((changes, image))
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._follow(), name="replicas")
-            self._task.add_done_callback(self._on_done)
+        self._tasks.once(FOLLOWING, self._follow)
 
     async def caught_up(self, offset: int) -> None:
         """Wait until the picture in force includes the metadata log up to ``offset``."""
@@ -172,28 +172,22 @@ class Replicas:
             await future
 
     async def stop(self) -> None:
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.done()
         for partition in self:
             self._leave(partition)
 
     async def _follow(self) -> None:
-        try:
-            while self._news:
-                changes, image = self._news.popleft()
-                self.latest = image
-                await self._apply(changes, image)
-                self.image = image
-                for callback in tuple(self._image_callbacks):
-                    callback(changes, image)
-                self._wake(image.offset)
-        finally:
-            self._task = None
+        while self._news:
+            changes, image = self._news.popleft()
+            self.latest = image
+            await self._apply(changes, image)
+            self.image = image
+            for callback in tuple(self._image_callbacks):
+                callback(changes, image)
+            self._wake(image.offset)
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        """Whoever waits for a picture that never comes is told so, and so is the node."""
-        if task.cancelled() or (error := task.exception()) is None:
-            return
+    def _on_failed(self, error: Exception) -> None:
+        """The metadata cannot be followed: end every wait for an image that never comes, and tell the node."""
         log.error("metadata cannot be followed", reason=repr(error))
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
@@ -294,7 +288,7 @@ class Replicas:
 
     def retry(self) -> None:
         """Make the replicas that found no room on the disk; there may be some by now."""
-        if self._unmade and self._task is None:
+        if self._unmade and not self._tasks.is_running(FOLLOWING):
             known = self.latest.topics.by_id
             wanted, self._unmade = self._unmade, {}
             again = tuple(key for key in wanted if key.topic_id in known)

@@ -6,24 +6,24 @@ one directory when something in it must be known at the next start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from barnabas.storage.checkpoints import CLEANER_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory import LogDirectory
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from barnabas.storage.store import LogStore
 
 
 class Checkpointing:
-    def __init__(self, store: LogStore, start: Callable[[Coroutine[None, None, None], str], None]) -> None:
+    def __init__(self, store: LogStore, tasks: Tasks) -> None:
         self._store = store
-        self._start = start
+        self._tasks = tasks
 
     def write_soon(self, directory: LogDirectory) -> None:
-        self._start(self.write(directory), f"checkpoint:{directory.path}")
+        self._tasks.start(self.write(directory), f"checkpoint:{directory.path}")
 
     async def write(self, directory: LogDirectory) -> None:
         await self.write_cleaned(directory)

@@ -22,6 +22,7 @@ from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks, report
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -38,7 +39,7 @@ class Cleaner:
         self._timers = timers
         self._store = store
         self._settings = settings
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._is_stopping = False
         self._wake: asyncio.Future[None] | None = None
         self._paid_until_ns = 0  # by the throttle's reckoning
@@ -50,23 +51,27 @@ class Cleaner:
     # --- its life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        assert self._task is None
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="cleaner")
+        self._tasks.start(self._run(), "cleaner")
 
     async def stop(self) -> None:
         """Give up what is being done at the next slice, and wait for that."""
         self._is_stopping = True
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-        if self._task is not None:
-            await self._task
-            self._task = None
+        await self._tasks.done()
 
     async def _run(self) -> None:
         while not self._is_stopping:
             settings = self._settings()
-            if not (settings.is_enabled and await self.clean_dirtiest()):
+            if not (settings.is_enabled and await self._try_to_clean()):
                 await self._pause(settings.backoff_ms)
+
+    async def _try_to_clean(self) -> bool:
+        try:
+            return await self.clean_dirtiest()
+        except Exception as error:  # noqa: BLE001  # reported; the cleaner goes on after a pause
+            report("cleaner", error)
+            return False
 
     async def _pause(self, delay_ms: int) -> None:
         if self._is_stopping:

@@ -6,12 +6,12 @@ once. A large file takes long to remove, so it is done off the loop, one after t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
 from barnabas.world.disk import Disk, DiskFailure
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
@@ -28,7 +28,7 @@ class Doomed:
         self._on_failure = on_failure
         self._waiting: dict[str, dict[str, Timer]] = {}  # by directory of logs
         self._due: dict[str, str] = {}  # the paths whose time has come, and the directory of each
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
 
     def add(self, home: str, path: str, *, delay_ms: int) -> None:
         """Remove a file or a tree after a delay; what was said of it before does not count any more."""
@@ -44,8 +44,7 @@ class Doomed:
 
     async def done(self) -> None:
         """Return when all that was begun is gone."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        await self._tasks.done()
 
     def forget(self, home: str) -> None:
         """The directory's disk has failed: nothing in it is touched any more."""
@@ -66,19 +65,19 @@ class Doomed:
             return
         timer.cancel()
         self._due[path] = home
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._remove_all(), name="doomed")
+        self._tasks.retry("doomed", self._remove_all, self._timers)
 
     async def _remove_all(self) -> None:
-        try:
-            while self._due:
-                batch = dict(islice(self._due.items(), PATHS_PER_BATCH_MAX))
-                self._due = {path: home for path, home in self._due.items() if path not in batch}
+        while self._due:
+            batch = dict(islice(self._due.items(), PATHS_PER_BATCH_MAX))
+            self._due = {path: home for path, home in self._due.items() if path not in batch}
+            try:
                 failed = await self._world.workers.run(_remove, self._world.disk, list(batch))
-                for path, error in failed:
-                    self._on_failure(batch[path], error)
-        finally:
-            self._task = None
+            except BaseException:
+                self._due = batch | self._due
+                raise
+            for path, error in failed:
+                self._on_failure(batch[path], error)
 
 
 def _remove(disk: Disk, paths: Iterable[str]) -> list[tuple[str, DiskFailure]]:

@@ -7,7 +7,7 @@ logs, once and for good; the others go on. Leadership and settings come from out
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -24,6 +24,7 @@ from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress
 from barnabas.storage.settings import TopicSettings
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -47,10 +48,10 @@ class LogStore:
         self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
         self._doomed = Doomed(world, timers, on_failure=self.take_offline)
         self.futures = FutureLogs(world, self)
-        self.checkpoints = Checkpointing(self, self._start)
+        self.checkpoints = Checkpointing(self, self._tasks)
         self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
-        self._background: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
         # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
@@ -247,10 +248,7 @@ class LogStore:
 
     async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
         """Close every log. A clean end leaves a mark that spares the next start the recovery."""
-        background = sorted(self._background, key=lambda each: each.get_name())
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        await self._tasks.stop()
         await self._doomed.close()
         gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
         logs = [*self._logs.values(), *(future.log for future in self.futures.all())]
@@ -352,7 +350,7 @@ class LogStore:
 
     def _on_roll(self, log: PartitionLog) -> None:
         """A segment takes no more batches: sync it in the background, so that recovery need not read it again."""
-        self._start(self._flush(log, is_whole=False), f"flush:{log.partition}")
+        self._tasks.start(self._flush(log, is_whole=False), f"flush:{log.partition}")
 
     def _on_truncate(self, log: PartitionLog) -> None:
         """The recovery point has gone back: the file that says otherwise must not survive for long."""
@@ -360,11 +358,6 @@ class LogStore:
         if directory is not None:
             self.futures.was_cut(log)
             self.checkpoints.write_soon(directory)
-
-    def _start(self, work: Coroutine[None, None, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     async def _flush(self, log: PartitionLog, *, is_whole: bool) -> None:
         try:
@@ -390,7 +383,7 @@ class LogStore:
             finally:
                 directory.is_making_room = False
 
-        self._start(work(), f"make-room:{directory.path}")
+        self._tasks.start(work(), f"make-room:{directory.path}")
 
     def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
         for path in paths:

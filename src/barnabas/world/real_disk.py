@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from barnabas.world.disk import AlreadyLocked, DiskFailure
 from barnabas.world.real_file import CLOSED, RealFile, Resources, failure
+from barnabas.world.tasks import Tasks
 
 OPEN_FILES_MAX: Final = 1 << 20
 
@@ -37,6 +38,7 @@ class RealDisk:
         self._resources = Resources()
         self._syncing: dict[str, asyncio.Future[None]] = {}  # directories, by path
         self._following: dict[str, asyncio.Future[None]] = {}
+        self._tasks = Tasks()
 
     @property
     def open_files_max(self) -> int:
@@ -123,7 +125,7 @@ class RealDisk:
             return
         following = self._following.get(path)
         if following is None:
-            following = self._following[path] = asyncio.ensure_future(self._sync_after(running, path))
+            following = self._following[path] = self._tasks.call(self._sync_after(running, path), f"sync:{path}")
         await asyncio.shield(following)
 
     async def _sync_after(self, running: asyncio.Future[None], path: str) -> None:

@@ -6,7 +6,6 @@ when one of them fails. The node starts one of these; the controller's side is `
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -20,6 +19,7 @@ from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("directories")
@@ -47,14 +47,12 @@ class DirectoryAssignments:
         self._timers = timers
         self._broker_epoch = broker_epoch
         self._wanted: dict[TopicIdPartition, None] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._forget = replicas.on_image_in_force(self._on_image)
 
     async def stop(self) -> None:
         self._forget()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     def moved(self, partition: Partition) -> None:
         """A replica lies in another directory from now on."""
@@ -65,8 +63,8 @@ class DirectoryAssignments:
 
     def _look(self, image: ClusterImage, keys: Iterable[TopicIdPartition]) -> None:
         self._wanted |= dict.fromkeys(key for key in keys if self._actual(image, key) is not None)
-        if self._wanted and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._tell(), name="directories")
+        if self._wanted:
+            self._tasks.retry("directories", self._tell, self._timers, retry_ms=RETRY_MS)
 
     def _actual(self, image: ClusterImage, key: TopicIdPartition) -> Uuid | None:
         """Where the replica lies, if that is not what the picture says."""
@@ -79,19 +77,21 @@ class DirectoryAssignments:
         return None if actual == topic.partitions[key.partition].directory_of(broker_id) else actual
 
     async def _tell(self) -> None:
-        try:
-            while self._wanted:
-                # Taken off first: what moves on before the answer is here has to be told once more.
-                keys = list(self._wanted)[:PER_REQUEST_MAX]
-                for key in keys:
-                    del self._wanted[key]
+        while self._wanted:
+            # Removed first: a replica that moves again before the response arrives must be reported once more.
+            keys = list(self._wanted)[:PER_REQUEST_MAX]
+            for key in keys:
+                del self._wanted[key]
+            is_told = False
+            try:
                 request = self._request(keys)
-                # What is refused has changed meanwhile; its next picture brings it here again.
-                if request.directories and not await self._is_told(request):
+                # A replica that the controller refuses has changed meanwhile; the next image brings it here again.
+                is_told = not request.directories or await self._is_told(request)
+            finally:
+                if not is_told:
                     self._wanted |= dict.fromkeys(keys)
-                    await self._timers.sleep(RETRY_MS)
-        finally:
-            self._task = None
+            if not is_told:
+                await self._timers.sleep(RETRY_MS)
 
     async def _is_told(self, request: Request) -> bool:
         try:

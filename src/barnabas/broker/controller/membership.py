@@ -6,7 +6,6 @@ being a voter is another matter, and the quorum's own.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +14,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.model.errors import ApiError
 from barnabas.observe.log import logger
 from barnabas.wire.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("controller_membership")
@@ -35,15 +35,13 @@ class ControllerMembership:
         self._link = link
         self._image = image
         self._request = request
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._register(), name="controller-membership")
+        self._tasks.retry("controller-membership", self._register, self._timers, retry_ms=RETRY_MS)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     @property
     def is_registered(self) -> bool:

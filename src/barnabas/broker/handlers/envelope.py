@@ -9,7 +9,6 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-import asyncio
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -46,9 +45,6 @@ class _Forwarded(GuardedRequest):
         self.asker = Asker(outer.broker.authorizer, str(principal), str(ip_address(message.client_host_address)))
 
 
-_tasks: Final[set[asyncio.Task[None]]] = set()  # a request is decided even if its connection is closed meanwhile
-
-
 def handle(request: Request, message: EnvelopeRequest) -> Deferred:
     deferred = request.defer()
     kept = EnvelopeRequest(
@@ -56,17 +52,9 @@ def handle(request: Request, message: EnvelopeRequest) -> Deferred:
         request_principal=None if message.request_principal is None else bytes(message.request_principal),
         client_host_address=bytes(message.client_host_address),
     )
-    task = asyncio.get_running_loop().create_task(_serve(deferred, kept), name="envelope")
-    _tasks.add(task)
-    task.add_done_callback(_on_done)
+    # A request that was begun is decided even if its connection closes.
+    request.broker.tasks.start(_serve(deferred, kept), "envelope")
     return deferred
-
-
-def _on_done(task: asyncio.Task[None]) -> None:
-    _tasks.discard(task)
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        log.error("a forwarded request failed", reason=error, exc_info=error)
 
 
 async def _serve(deferred: Deferred, message: EnvelopeRequest) -> None:

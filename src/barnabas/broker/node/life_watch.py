@@ -20,6 +20,7 @@ from barnabas.metadata.sessions import Session
 from barnabas.observe.log import logger
 from barnabas.transport.channel import Channel, Refused, Unreachable
 from barnabas.transport.connection import Connection
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 log = logger("life_watch")
@@ -68,7 +69,7 @@ class LifeWatch:
         self._is_refused = is_refused
         self._heard: dict[int, _Heard] = {}
         self._timer: Timer | None = None
-        self._asking: dict[Session, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
         self._is_stopped = False
         controller.on_activity(self._on_activity)
 
@@ -81,10 +82,7 @@ class LifeWatch:
     async def stop(self) -> None:
         self._is_stopped = True
         self._forget()
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _on_activity(self, is_active: bool) -> None:
         self._forget()
@@ -111,12 +109,10 @@ class LifeWatch:
         self._arm()
 
     def _start_asking(self, session: Session) -> None:
-        if session.broker_id == self._node_id or session in self._asking:
-            return  # it lives and dies with us; or is being asked after
-        name = f"life-watch:{session.broker_id}"
-        task = asyncio.get_running_loop().create_task(self._ask_after(session), name=name)
-        self._asking[session] = task
-        task.add_done_callback(lambda _: self._asking.pop(session))
+        if session.broker_id == self._node_id:
+            return  # the broker of this process ends with this process
+        name = f"life-watch:{session.broker_id}:{session.epoch}"
+        self._tasks.retry(name, lambda: self._ask_after(session), self._timers, retry_ms=ASK_AGAIN_MS)
 
     async def _ask_after(self, session: Session) -> None:
         while (broker := self._unheard(session)) is not None and broker.end_points:

@@ -32,6 +32,7 @@ from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.image_difference import difference
 from barnabas.model.settings import InvalidSetting
+from barnabas.observe.failures import Failures
 from barnabas.observe.log import logger
 from barnabas.raft.voters import Endpoint
 from barnabas.replication.replication import Replication
@@ -53,7 +54,8 @@ class Node:
         self.world = world
         self.settings = settings
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
-        self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
+        self.failures = Failures()  # the process that runs the node makes it the loop's exception handler
+        self.on_recovery: OnProgress | None = None  # called with the progress of log recovery after a crash
         self.cluster_id = ""
         self.http: HttpServer | None = None
         self._incarnation_id = world.entropy.uuid()
@@ -92,7 +94,7 @@ class Node:
         self.cluster_id = membership.cluster_id
         timers = self._timers = Timers(self.world.clock)
         cleanup.callback(timers.close)
-        self.observed = Observed(self.world.clock, slow_ms=self.settings.observe.slow_ms)
+        self.observed = Observed(self.world.clock, slow_ms=self.settings.observe.slow_ms, failures=self.failures)
         store = await self._open_store(cleanup)
         parts = self._parts = Assembly(
             Ground(
@@ -179,6 +181,7 @@ class Node:
         cleanup.push_async_callback(parts.controller.stop)
         cleanup.push_async_callback(parts.active.stop)
         cleanup.push_async_callback(parts.life_watch.stop)
+        cleanup.push_async_callback(self.services.tasks.stop)
         parts.raft.on_opened = lambda state, end: check_replica(self._account, parts.raft.local.key, state, end)
         await self._listeners.serve_controllers()
         await parts.raft.start()

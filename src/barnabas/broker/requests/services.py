@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.broker.access.authorizer import Authorizer
 from barnabas.broker.controller.link import ControllerLink
@@ -29,6 +29,7 @@ from barnabas.storage.store import LogStore
 from barnabas.transport.connection import Connection
 from barnabas.transport.links import Links
 from barnabas.wire.api import ApiKey
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -37,6 +38,7 @@ from barnabas.world.world import World
 class Services:
     world: World
     timers: Timers
+    tasks: Tasks = field(default_factory=Tasks)  # work of handlers that outlives its connection
     settings: BrokerSettings
     broker_id: int
     cluster_id: str

@@ -129,6 +129,7 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str |
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
+    loop.set_exception_handler(node.failures.handle)
     node.on_recovery = RecoveryBar(sys.stderr, world.clock).show
     stop = asyncio.Event()
     interrupted = asyncio.Event()
