@@ -46,12 +46,12 @@ class LogStore:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
         self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
+        self._tasks = Tasks()
         self._doomed = Doomed(world, timers, on_failure=self.take_offline)
         self.futures = FutureLogs(world, self)
         self.checkpoints = Checkpointing(self, self._tasks)
         self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
-        self._tasks = Tasks()
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
         # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
