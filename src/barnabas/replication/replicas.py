@@ -22,6 +22,7 @@ from barnabas.model.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import NOBODY, Cluster, Partition
 from barnabas.replication.throttle import Throttle
+from barnabas.storage.doomed import DELETE_SUFFIX, STRAY_SUFFIX
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
@@ -57,8 +58,8 @@ class Replicas:
         self._settings_of = settings_of
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[Uuid, int], Partition] = {}
-        self._offline: set[tuple[Uuid, int]] = set()  # replicas whose directory has failed
-        self._unmade: dict[TopicIdPartition, None] = {}  # of those, the ones for which the disk was full
+        self._offline: set[tuple[Uuid, int]] = set()  # replicas whose log or log directory is offline
+        self._unmade: dict[TopicIdPartition, None] = {}  # offline replicas that could not be created on a full disk
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
         self._tasks = Tasks(on_failure=self._on_failed)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -295,10 +296,15 @@ class Replicas:
             self.on_image(MetadataChanges(changed_partitions=again), self.latest)
 
     def _check_new(self, key: TopicPartition, topic_id: Uuid) -> None:
-        """A replica that this broker had and has no more lies on a disk that has failed: it must not begin anew, empty.
+        """Raise DiskFailure if the replica may have records in a log or directory that is offline.
 
-        Before the first picture is in force nobody can tell, so then a failed disk is reason enough.
+        It must not start empty. Before the first image is in force any offline directory may have the records.
         """
+        fault = self._store.faults.get(key)
+        if fault is not None and fault.topic_id in (topic_id, None):
+            raise DiskFailure(fault.path, fault.reason)
+        if fault is not None:
+            self._store.faults.remove(key, STRAY_SUFFIX)  # a log of an older topic of the same name
         if not self._store.offline:
             return
         before = self.state_of(key.topic, topic_id, key.partition)
@@ -310,6 +316,7 @@ class Replicas:
         self._unmade.pop(TopicIdPartition(topic_id, index), None)
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
+            self._store.faults.remove(TopicPartition(name, index), DELETE_SUFFIX)
             return
         if self.by_name.get((name, index)) is partition:
             del self.by_name[name, index]
@@ -324,11 +331,27 @@ class Replicas:
         known = self.image.topics.by_name.get(key.topic)
         return known is not None and (known.id, key.partition) in self._offline
 
+    def has_fault(self, key: TopicPartition) -> bool:
+        """Whether the log of the partition is offline while its directory is online."""
+        fault = self._store.faults.get(key)
+        return fault is not None and fault.is_offline
+
     def directory_failed(self, directory: str) -> None:
-        """A disk is gone: its partitions are no longer here; the rest lives on."""
-        for key, partition in list(self.by_name.items()):
+        """Take the partitions offline whose log directory has failed."""
+        for partition in list(self):
             if partition.log.directory.startswith(directory + "/"):
-                del self.by_name[key]
-                self.by_id.pop((partition.topic_id, key[1]), None)
-                self._offline.add((partition.topic_id, key[1]))
-                self._leave(partition)
+                self._take_offline(partition)
+
+    def log_failed(self, key: TopicPartition) -> Partition | None:
+        """Take one partition offline because of its log; returns it, if it was online."""
+        partition = self.by_name.get(key)
+        if partition is not None:
+            self._take_offline(partition)
+        return partition
+
+    def _take_offline(self, partition: Partition) -> None:
+        index = partition.id.partition
+        del self.by_name[partition.id]
+        self.by_id.pop((partition.topic_id, index), None)
+        self._offline.add((partition.topic_id, index))
+        self._leave(partition)

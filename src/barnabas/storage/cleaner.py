@@ -22,7 +22,7 @@ from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure, DiskFull
-from barnabas.world.tasks import Tasks, report
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -51,7 +51,7 @@ class Cleaner:
     # --- its life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._tasks.start(self._run(), "cleaner")
+        self._tasks.retry("cleaner", self._run, self._timers)
 
     async def stop(self) -> None:
         """Give up what is being done at the next slice, and wait for that."""
@@ -63,15 +63,8 @@ class Cleaner:
     async def _run(self) -> None:
         while not self._is_stopping:
             settings = self._settings()
-            if not (settings.is_enabled and await self._try_to_clean()):
+            if not (settings.is_enabled and await self.clean_dirtiest()):
                 await self._pause(settings.backoff_ms)
-
-    async def _try_to_clean(self) -> bool:
-        try:
-            return await self.clean_dirtiest()
-        except Exception as error:  # noqa: BLE001  # reported; the cleaner goes on after a pause
-            report("cleaner", error)
-            return False
 
     async def _pause(self, delay_ms: int) -> None:
         if self._is_stopping:
@@ -97,7 +90,7 @@ class Cleaner:
             if found.settings.is_compacted and not found.is_over and self._failure_of(partition, found) is None:
                 try:
                     candidates.append((found, self._cleanable(found, now_ms), found.settings))
-                except (CorruptBatch, CorruptIndex, DiskFailure) as error:
+                except Exception as error:  # noqa: BLE001  # no error of one log may stop the cleaner
                     self._give_up(found, error)
                 await asyncio.sleep(0)
         chosen = dirtiest(candidates)
@@ -149,8 +142,11 @@ class Cleaner:
         last, under_way = self._last.get(partition), self.under_way
         if not target.settings.is_compacted:
             return CleanerStatus("not compacted", "cleanup.policy does not name compact", None, None, last)
-        found = self._cleanable(target, self._world.clock.wall_ms())
         failure = self._failure_of(partition, target)
+        try:
+            found = self._cleanable(target, self._world.clock.wall_ms())
+        except (CorruptBatch, CorruptIndex, DiskFailure) as error:
+            return CleanerStatus("failed", failure or str(error), None, None, last)
         if not self._settings().is_enabled:
             state, reason = "disabled", "log.cleaner.enable is false"
         elif under_way is not None and under_way.partition == partition:
@@ -186,7 +182,7 @@ class Cleaner:
         except DiskFull as error:
             log.warning("no room to clean", partition=target.partition, reason=error)
             return False
-        except (CorruptBatch, CorruptIndex, Uncleanable, DiskFailure) as error:
+        except Exception as error:  # noqa: BLE001  # no error of one log may stop the cleaner
             self._give_up(target, error)
             return False
         finally:
@@ -200,6 +196,8 @@ class Cleaner:
         log.error("log cannot be cleaned", partition=target.partition, reason=error)
         if isinstance(error, DiskFailure):
             target.fail(error)
+        elif not isinstance(error, Uncleanable):
+            self._store.faults.damaged(target, "compaction", error)
         self._failed[target.partition] = target, str(error)
 
     async def _throttle(self, size_bytes: int) -> None:

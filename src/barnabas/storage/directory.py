@@ -7,7 +7,7 @@ from those a deletion has left behind; the metadata log is opened by the quorum 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.model.errors import BarnabasError, Malformed
@@ -26,7 +26,6 @@ from barnabas.storage.checkpoints import (
 from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX
 from barnabas.storage.identity import (
     CLEAN_SHUTDOWN_FILE,
-    IDENTITY_BYTES_MAX,
     MetaProperties,
     WrongDirectory,
     decode_clean_shutdown,
@@ -40,7 +39,7 @@ from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress, progress_of
 from barnabas.storage.room import Room
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import Lock, make_directory, replace
+from barnabas.world.disk import Lock, PathUnusable, make_directory, replace
 from barnabas.world.world import World
 
 log = logger("directory")
@@ -52,7 +51,7 @@ DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES -
 
 
 class DamagedLog(BarnabasError):
-    """A log whose files make no sense, not even to recovery."""
+    """A log that cannot be opened, not even with recovery."""
 
 
 def parse_partition(name: str) -> TopicPartition | None:
@@ -76,6 +75,7 @@ class LogDirectory:
         self.is_making_room = False
         self.was_clean = False
         self.clean_broker_epoch = -1
+        self.unclean: frozenset[str] = frozenset()  # names of logs that the last clean shutdown could not close
 
     @classmethod
     async def open(cls, world: World, path: str, *, node_id: int, cluster_id: str) -> LogDirectory:
@@ -93,9 +93,8 @@ class LogDirectory:
             mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
             if disk.exists(mark):
                 directory.was_clean = True
-                directory.clean_broker_epoch = decode_clean_shutdown(
-                    disk.read_all(mark, size_bytes_max=IDENTITY_BYTES_MAX)
-                )
+                content = disk.read_all(mark, size_bytes_max=CHECKPOINT_BYTES_MAX)
+                directory.clean_broker_epoch, directory.unclean = decode_clean_shutdown(content)
                 # Before anything is written: should we crash from here on, the next start must look at everything.
                 disk.remove(mark)
                 await disk.sync_directory(path)
@@ -109,9 +108,13 @@ class LogDirectory:
         settings_of: Callable[[str], TopicSettings],
         open_segments: OpenSegments,
         adopt: Callable[[PartitionLog], None],
+        on_damaged: Callable[[TopicPartition, str, str], None],
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Open the logs one after the other, with the high watermark each had, and hand each on."""
+        """Open the logs one after the other, with their high watermarks, and pass each to ``adopt``.
+
+        A log that cannot be opened is passed to ``on_damaged``: partition, path and reason.
+        """
         disk = self._world.disk
         recovery_points = self.read_checkpoint(RECOVERY_POINT_FILE)
         starts = self.read_checkpoint(LOG_START_FILE)
@@ -133,18 +136,21 @@ class LogDirectory:
         for name, partition in partitions.items():
             if progress is not None:
                 progress.log = name
-            opened = await self._open_log(
-                name,
-                partition,
-                settings_of(partition.topic),
-                log_start_offset=starts.get(partition, 0),
-                recovery_point=recovery_points.get(partition, 0),
-                cleaned_offset=cleaned.get(partition),
-                open_segments=open_segments,
-                on_read=on_read,
-            )
-            opened.advance_high_watermark(high_watermarks.get(partition, 0))
-            adopt(opened)
+            try:
+                opened = await self._open_log(
+                    name,
+                    partition,
+                    settings_of(partition.topic),
+                    log_start_offset=starts.get(partition, 0),
+                    recovery_point=recovery_points.get(partition, 0),
+                    cleaned_offset=cleaned.get(partition),
+                    open_segments=open_segments,
+                    on_read=on_read,
+                )
+                opened.advance_high_watermark(high_watermarks.get(partition, 0))
+                adopt(opened)
+            except DamagedLog as error:
+                on_damaged(partition, f"{self.path}/{name}", str(error))
             if progress is not None:
                 progress.logs_done += 1
                 on_read(0)
@@ -162,7 +168,7 @@ class LogDirectory:
     async def _open_log(
         self, name: str, partition: TopicPartition, settings: TopicSettings, *, recovery_point: int, **known: Any
     ) -> PartitionLog:
-        """Open one log. Files that do not hold up although the last stop was clean are recovered as after a crash."""
+        """Open one log; if its files are damaged although the last stop was clean, recover it as after a crash."""
         path = f"{self.path}/{name}"
 
         async def opened(*, was_clean: bool, recovery_point: int) -> PartitionLog:
@@ -178,13 +184,13 @@ class LogDirectory:
             )
 
         try:
-            return await opened(was_clean=self.was_clean, recovery_point=recovery_point)
-        except (Malformed, CorruptIndex, FileNotFoundError) as error:
+            return await opened(was_clean=self.was_clean and name not in self.unclean, recovery_point=recovery_point)
+        except (Malformed, CorruptIndex, PathUnusable) as error:
             log.warning("log is damaged and is read as a whole", directory=path, reason=error)
         try:
             return await opened(was_clean=False, recovery_point=0)
-        except (Malformed, CorruptIndex, FileNotFoundError) as error:
-            raise DamagedLog(f"{path} cannot be opened: {error}. Move it away to start without it.") from error
+        except (Malformed, CorruptIndex, PathUnusable) as error:
+            raise DamagedLog(f"the log cannot be opened: {error}") from error
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of a checkpoint; without a sound one every offset is unknown, and the logs are read instead."""
@@ -238,8 +244,10 @@ class LogDirectory:
     def path_of(self, partition: TopicPartition, suffix: str, *, token: str) -> str:
         return f"{self.path}/{partition.topic[:DELETE_TOPIC_LENGTH_MAX]}-{partition.partition}.{token}{suffix}"
 
-    async def mark_clean(self, broker_epoch: int) -> None:
-        await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch))
+    async def mark_clean(self, broker_epoch: int, unclean: Collection[str]) -> None:
+        """Leave the mark of a clean shutdown, which names the logs that the next start has to recover."""
+        content = encode_clean_shutdown(broker_epoch, unclean)
+        await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", content)
 
     def release(self) -> None:
         self._lock.release()

@@ -8,16 +8,19 @@ begins in the active segment or below it. Only the segment, and for all logs of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.storage.index import CorruptIndex, OffsetIndex, TimeIndex
-from barnabas.world.disk import Disk, DiskFailure, File
+from barnabas.world.disk import Disk, File
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
 
 LOGS_PER_TURN: Final = 16
+
+Contained: TypeAlias = "AbstractContextManager[None]"
 
 
 def empty_file(disk: Disk, path: str) -> File:
@@ -56,18 +59,17 @@ def write_entries(disk: Disk, path: str, index: OffsetIndex | TimeIndex, entry_b
         file.close()
 
 
-async def catch_up(logs: Iterable[PartitionLog]) -> None:
-    """Let the files of every active segment have what memory has, a few logs in each turn of the loop."""
+async def catch_up(logs: Iterable[PartitionLog], contained: Callable[[PartitionLog, str], Contained]) -> None:
+    """Write the new entries of every active segment to its index files, a few logs in each turn of the loop.
+
+    ``contained`` keeps an error of one log from the others.
+    """
     count = 0
     for log in logs:
         if log.is_over or not log.segments.active.has_unwritten_entries:
             continue
-        try:
+        with contained(log, "index"):  # a full disk is only noted: the entries follow when there is room
             log.segments.active.write_indexes()
-        except FileNotFoundError:
-            continue  # somebody has removed the log's directory by hand: whoever writes to it next hears of it
-        except DiskFailure as error:
-            log.fail(error)  # a full disk is only noted: the entries follow when there is room
         count += 1
         if count % LOGS_PER_TURN == 0:
             await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""All logs of this broker on all its directories: open them, create and delete, checkpoint, and live with a dead disk.
+"""All logs of this broker, in all its log directories: opens, creates, deletes, retains, checkpoints and closes them.
 
-A directory is locked, has an identity and three checkpoint files. A failure of its disk takes it offline with all its
-logs, once and for good; the others go on. Leadership and settings come from outside; the broker's node holds the store.
+A log directory has a lock, an identity and checkpoint files. A failure of its disk takes it offline with all its logs;
+a fault of one log (``faults``) concerns no other log. Leadership and settings come from outside.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from barnabas.observe.log import logger
 from barnabas.storage.checkpointing import Checkpointing
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, Doomed
+from barnabas.storage.faults import Faults
 from barnabas.storage.future_logs import FutureLogs, settle_twins
 from barnabas.storage.index_files import catch_up
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_retention import LogRetention
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.disk import DiskFailure, DiskFull, PathGone, PathUnusable
 from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
@@ -48,12 +50,15 @@ class LogStore:
         self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
         self._tasks = Tasks()
         self._doomed = Doomed(world, timers, on_failure=self.take_offline)
+        self.retention = LogRetention(self, world.clock, self._doomed, self._tasks)
         self.futures = FutureLogs(world, self)
         self.checkpoints = Checkpointing(self, self._tasks)
         self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
         self.offline: dict[str, DiskFailure] = {}
+        self.faults = Faults(world.disk, self)
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
+        self.on_log_offline: Callable[[TopicPartition], None] = lambda partition: None
         # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
         self.previous_broker_epoch = -1
 
@@ -78,16 +83,17 @@ class LogStore:
             for path in directories:
                 try:
                     directory = await LogDirectory.open(world, path, node_id=node_id, cluster_id=cluster_id)
-                    directory.room.on_short = partial(store._make_room, directory)
+                    directory.room.on_short = partial(store.retention.make_room, directory)
                     store._directories.append(directory)
-                    epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
+                    is_clean = directory.was_clean and not directory.unclean
+                    epochs.append(directory.clean_broker_epoch if is_clean else -1)
                 except DiskFailure as error:
                     store.take_offline(path, error)
             await store.futures.finish(store._directories)
             for directory in list(store._directories):
                 try:
                     adopt = partial(store._adopt, home=directory)
-                    await directory.load(settings_of, store.open_segments, adopt, on_progress)
+                    await directory.load(settings_of, store.open_segments, adopt, store.faults.unopened, on_progress)
                 except DiskFailure as error:
                     store.take_offline(directory.path, error)
             store.futures.settle()
@@ -149,9 +155,13 @@ class LogStore:
         except DiskFull:
             # What was made of it is found again when there is room.
             raise
+        except PathUnusable as error:
+            self.faults.unopened(partition, path, str(error))
+            raise
         except DiskFailure as error:
             self.take_offline(directory.path, error)
             raise
+        self.faults.forget(partition)
         self._adopt(log, directory)
         self._unnamed[partition] = log
         log.flushing.is_blank = is_new
@@ -170,15 +180,17 @@ class LogStore:
 
     async def _rename(self, partition: TopicPartition, suffix: str) -> str | None:
         self.futures.discard(partition)
-        log = self._logs.pop(partition, None)
+        log = self._logs.get(partition)
         if log is None:
+            self.faults.remove(partition, suffix)
             return None
-        directory = self._homes.pop(partition)
-        directory.log_count -= 1
-        self._unnamed.pop(log.partition, None)
+        directory = self._forget(log)
+        self.faults.forget(partition)
         log.abandon()
         try:
             renamed = directory.rename(log.directory, partition, suffix)
+        except PathGone:
+            return None
         except DiskFailure as error:
             self.take_offline(directory.path, error)
             return None
@@ -190,7 +202,7 @@ class LogStore:
     async def checkpoint(self) -> None:
         """Write index entries, and the recovery points, log starts and high watermarks of every directory online."""
         await self._name_logs()
-        await catch_up(list(self._logs.values()))
+        await catch_up(list(self._logs.values()), self.faults.contained)
         for directory in list(self._directories):
             await self.checkpoints.write(directory)
 
@@ -201,10 +213,8 @@ class LogStore:
                 continue  # deleted while another was synced
             if log.end_offset > 0 or log.is_over:
                 del self._unnamed[partition]
-                try:
+                with self.faults.contained(log, "identity"):
                     await log.flushing.sync_identity()
-                except DiskFailure as error:
-                    log.fail(error)
 
     async def checkpoint_cleaned(self, log: PartitionLog) -> None:
         """Write how far the logs are clean, in the directory of one that has just been cleaned."""
@@ -214,20 +224,7 @@ class LogStore:
 
     async def retain_all(self) -> int:
         """Let every log drop what it need not keep; how many segments went."""
-        return await self._retain(list(self._logs.values()))
-
-    async def _retain(self, logs: Sequence[PartitionLog]) -> int:
-        count = 0
-        now_ms = self._world.clock.wall_ms()
-        for log in logs:
-            if log.is_over:
-                continue
-            try:
-                count += log.retain(now_ms)
-            except DiskFailure as error:
-                log.fail(error)
-            await asyncio.sleep(0)
-        return count
+        return await self.retention.retain(list(self._logs.values()))
 
     def expire_producers(self, *, expiration_ms: int) -> None:
         """Forget producers that have been idle for producer.id.expiration.ms."""
@@ -244,7 +241,7 @@ class LogStore:
         for directory in self._directories:
             if directory.room.is_tight and not directory.room.look():
                 # Somebody may have lowered retention by now, or records have become old.
-                self._make_room(directory)
+                self.retention.make_room(directory)
 
     async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
         """Close every log. A clean end leaves a mark that spares the next start the recovery."""
@@ -256,11 +253,12 @@ class LogStore:
         for directory in list(self._directories):
             if clean:
                 await self.checkpoints.write(directory)
-            # What could not be closed for want of room is recovered at the next start.
-            is_whole = all(log.is_closed_cleanly for log in self.logs_in(directory))
-            if clean and is_whole and directory in self._directories:
+            # Logs that could not be closed are recovered at the next start; after a full disk those may be any.
+            unclean = {fault.path: fault.name for fault in self.faults.inside(directory.path)}
+            unclosed = {each.directory for each in self.logs_in(directory) if not each.is_closed_cleanly}
+            if clean and unclosed <= unclean.keys() and directory in self._directories:
                 try:
-                    await directory.mark_clean(broker_epoch)
+                    await directory.mark_clean(broker_epoch, unclean.values())
                 except DiskFull as error:
                     log.warning("no room for the mark of a clean stop", directory=directory.path, reason=error)
                 except DiskFailure as error:
@@ -276,12 +274,11 @@ class LogStore:
             self.open_segments.close(target.segments.all())
             return
         async with gate:
-            try:
-                await target.close()
-            except DiskFull as error:
-                log.warning("no room to close a log", partition=target.partition, reason=error)
-            except DiskFailure as error:
-                target.fail(error, is_final=True)
+            with self.faults.contained(target, "close"):
+                try:
+                    await target.close()
+                except DiskFull as error:
+                    log.warning("no room to close a log", partition=target.partition, reason=error)
 
     def _release(self) -> None:
         for directory in self._directories:
@@ -328,7 +325,27 @@ class LogStore:
         self._doomed.add(home.path, path, delay_ms=delay_ms)
 
     def _on_failure(self, log: PartitionLog, error: DiskFailure) -> None:
-        self.take_offline(log.directory.rpartition("/")[0], error)
+        home = log.directory.rpartition("/")[0]
+        if isinstance(error, PathUnusable) and self._world.disk.is_directory(home):
+            self._take_log_offline(log, error)
+        else:
+            self.take_offline(home, error)
+
+    def _take_log_offline(self, log: PartitionLog, error: DiskFailure) -> None:
+        """Give up one log, or a copy that was to become one; its directory and all other logs stay online."""
+        self.futures.forget(log.partition)
+        log.abandon()
+        if self._logs.get(log.partition) is log:
+            self._forget(log)
+            self.faults.lost(log, error)
+            self.on_log_offline(log.partition)
+
+    def _forget(self, log: PartitionLog) -> LogDirectory:
+        directory = self._homes.pop(log.partition)
+        directory.log_count -= 1
+        del self._logs[log.partition]
+        self._unnamed.pop(log.partition, None)
+        return directory
 
     def take_offline(self, path: str, error: DiskFailure) -> None:
         """Give a directory up: its logs are gone from here, and nothing in it is tried again."""
@@ -360,30 +377,8 @@ class LogStore:
             self.checkpoints.write_soon(directory)
 
     async def _flush(self, log: PartitionLog, *, is_whole: bool) -> None:
-        try:
+        with self.faults.contained(log, "flush"):
             await (log.flush() if is_whole else log.flush_closed())
-        except DiskFailure as error:
-            log.fail(error)
-
-    def _make_room(self, directory: LogDirectory) -> None:
-        """A directory has little more than its reserve: what is doomed goes now, and what retention allows with it."""
-        self._doomed.hurry(directory.path)
-        if directory.is_making_room:
-            return
-        directory.is_making_room = True
-
-        async def work() -> None:
-            try:
-                await self._retain(self.logs_in(directory))
-                self._doomed.hurry(directory.path)
-                await self._doomed.done()
-                directory.room.look()
-            except DiskFailure as error:
-                self.take_offline(directory.path, error)
-            finally:
-                directory.is_making_room = False
-
-        self._tasks.start(work(), f"make-room:{directory.path}")
 
     def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
         for path in paths:

@@ -14,7 +14,7 @@ import resource
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from barnabas.world.disk import AlreadyLocked, DiskFailure
+from barnabas.world.disk import AlreadyLocked, DiskFailure, PathGone
 from barnabas.world.real_file import CLOSED, RealFile, Resources, failure
 from barnabas.world.tasks import Tasks
 
@@ -67,7 +67,7 @@ class RealDisk:
     def remove(self, path: str) -> None:
         try:
             _called(os.unlink, path)
-        except FileNotFoundError:
+        except PathGone:
             return
 
     def remove_tree(self, path: str) -> None:
@@ -78,7 +78,7 @@ class RealDisk:
                 import shutil  # it brings every kind of archive with it, and few who have a disk remove a tree
 
                 _called(shutil.rmtree, path)
-        except FileNotFoundError:
+        except PathGone:
             return
 
     def size_bytes(self, path: str) -> int:
@@ -150,11 +150,9 @@ class RealDisk:
 
 
 def _called(function: Callable[..., T], path: str, *arguments: object) -> T:
-    """Call the system about a path; what it says against it becomes ours, but for a path that is not there."""
+    """Make a system call about a path; an OSError becomes a DiskFailure."""
     try:
         return function(path, *arguments)
-    except FileNotFoundError:
-        raise
     except OSError as error:
         raise failure(path, error) from error
 

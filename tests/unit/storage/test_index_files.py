@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from struct import iter_unpack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from barnabas.storage.batch_file import INDEX, LOG, TIME_INDEX
+from barnabas.storage.faults import Faults
 from barnabas.storage.index_files import catch_up
 from barnabas.world.disk import DiskFailure, DiskFull
 
@@ -45,7 +46,8 @@ def written(machine: Machine) -> tuple[list[int], list[int]]:
 
 
 def catch_up_now(machine: Machine) -> None:
-    asyncio.run(catch_up([machine.log]))
+    store: Any = None
+    asyncio.run(catch_up([machine.log], Faults(machine.disk, store).contained))
 
 
 def test_a_new_segment_has_empty_indexes(small: Machine) -> None:
