@@ -302,7 +302,7 @@ class Replicas:
         """
         fault = self._store.faults.get(key)
         if fault is not None and fault.topic_id in (topic_id, None):
-            raise DiskFailure(fault.path, fault.reason)
+            raise DiskFailure(fault.path, "the log is offline")
         if fault is not None:
             self._store.faults.remove(key, STRAY_SUFFIX)  # a log of an older topic of the same name
         if not self._store.offline:

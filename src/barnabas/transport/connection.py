@@ -253,7 +253,7 @@ class Connection(asyncio.BufferedProtocol):
             self._hang_up(error)
             return
         except BaseException:
-            self.abort()  # the client would wait for an answer that never comes
+            self.abort()  # otherwise the client would wait for ever
             raise
         finally:
             self._task = None
@@ -339,9 +339,7 @@ class Connection(asyncio.BufferedProtocol):
     async def cut_off(self) -> None:
         """End the connection and what is being worked on for it: the broker stops."""
         self.abort()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -379,9 +377,7 @@ class Connection(asyncio.BufferedProtocol):
         """Go on with the requests that arrived meanwhile, if nothing else holds the connection."""
         if not self._is_muted or not self.is_open or self._task is not None or self._is_resuming:
             return
-        if self._held is not None:
-            return
-        if not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
+        if self._held is not None or not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
             return
         self._is_muted = False
         try:

@@ -8,7 +8,6 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, TypeAlias
 
 from barnabas.broker.access import audit, permissions
@@ -89,7 +88,7 @@ def _wait(request: Request, response: DeleteRecordsResponse, waiting: list[_Wait
         for each in waiting:
             each.partition.low_watermark_waiting.discard(look)
 
-    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, lambda: deferred.attempt(last_answer))
+    timer = request.broker.timers.after(timeout_ms, lambda: deferred.attempt(last_answer))
     for each in waiting:
         each.partition.low_watermark_waiting.add(look)
     deferred.future.add_done_callback(done)

@@ -1,9 +1,10 @@
 """DescribeLogDirs: the directories of this broker, how full they are and what lies in them.
 
 Versions: 1–5.
-Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Whoever
-names partitions is also told, in a tagged field, what the cleaner does with them and why it does not.
-Replicas that are being copied to another directory are shown in both, the copy with what it lacks.
+Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and without replicas. A
+request that names partitions also gets, in a tagged field, the state of the cleaner for each of them. A replica that is
+being copied to another directory is listed in both; the offset lag of the copy is what it lacks. A replica whose log
+is damaged or offline carries the reason in a tagged field.
 Differs from Kafka: there are no cordoned directories.
 """
 
@@ -52,9 +53,20 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
                 topic.partitions.append(_future(future.log, log))
                 continue
             row = _partition(log)
+            if (fault := store.faults.get(key)) is not None:
+                row.fault = fault.reason
             if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
                 row.cleaner = status.sentence
             topic.partitions.append(row)
+        for fault in store.faults.inside(directory):
+            name, index = fault.partition
+            if fault.is_offline and (wanted is None or (name, index) in wanted):
+                topic = topics.setdefault(name, DescribeLogDirsResponse.DescribeLogDirsTopic(name=name))
+                topic.partitions.append(
+                    DescribeLogDirsResponse.DescribeLogDirsPartition(
+                        partition_index=index, fault=fault.reason, is_offline=True
+                    )
+                )
         result.topics = list(topics.values())
     return response
 

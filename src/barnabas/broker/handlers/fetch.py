@@ -33,6 +33,7 @@ from barnabas.security.acl import Operation
 from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.world.disk import DiskFailure
+from barnabas.world.timers import Timer
 
 Row: TypeAlias = FetchResponse.PartitionData
 
@@ -95,7 +96,7 @@ class _Fetch:
         self._is_queued = False
         self._is_satisfied = False
         self._deferred: Deferred | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -266,7 +267,7 @@ class _Fetch:
     def wait(self) -> Deferred:
         """Look again whenever one of the partitions has news; answer with what there is when the time is up."""
         deferred = self._deferred or self._defer()
-        self._timer = asyncio.get_running_loop().call_later(self._wait_ms / 1000, self._finish)
+        self._timer = self._request.broker.timers.after(self._wait_ms, self._finish)
         if self._session is not None:
             self._session.notify = self._on_news
         else:

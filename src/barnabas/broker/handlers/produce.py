@@ -12,7 +12,6 @@ not REQUEST_TIMED_OUT, and closes the connection: it may be cut off.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -219,7 +218,7 @@ def _wait(
         left.clear()
         deferred.answer(response, is_last=errors.NOT_LEADER_OR_FOLLOWER in reasons.values())
 
-    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_out)
+    timer = request.broker.timers.after(timeout_ms, time_out)
     for number, (_, partition, last_offset) in enumerate(waiting):
         partition.when_acknowledged(last_offset, lambda done, number=number: settle(number, done))  # type: ignore[misc]
     return deferred

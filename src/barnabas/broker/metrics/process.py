@@ -25,10 +25,14 @@ def of_process(broker: Services) -> Iterator[Family]:
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "Share of time the loop sleeps.", idle
     )
     yield one("barnabas_loop_stalls_total", "How often the loop was held up.", watch.stall_count, COUNTER)
+    failures = broker.observed.failures.counts
     yield Family(
         "barnabas_task_failures_total",
         "Tasks and callbacks of the event loop that ended with an unexpected exception; the log has the traceback.",
-        [Sample(count, (("task", task),)) for task, count in sorted(broker.observed.failures.counts.items())],
+        [
+            Sample(sum(failures.values())),
+            *(Sample(count, (("task", task),)) for task, count in sorted(failures.items())),
+        ],
         COUNTER,
     )
     yield one("barnabas_loop_stall_seconds_max", "The longest it was held up.", watch.longest_ns / 1e9)

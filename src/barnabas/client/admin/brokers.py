@@ -28,7 +28,9 @@ class ReplicaOnDisk(NamedTuple):
     size_bytes: int
     offset_lag: int
     is_future: bool
-    cleaner: str | None = None  # how it stands with the cleaner, if the broker says so
+    cleaner: str | None = None  # state of the cleaner for this log, if the broker reports it
+    fault: str | None = None  # why the log is damaged or offline
+    is_offline: bool = False  # whether the log is offline although its directory is online
 
 
 class LogDirectory(NamedTuple):
@@ -75,7 +77,12 @@ class BrokerAdmin(AdminDoor):
                 result.usable_bytes,
                 {
                     TopicPartition(topic.name, part.partition_index): ReplicaOnDisk(
-                        part.partition_size, part.offset_lag, part.is_future_key, part.cleaner
+                        part.partition_size,
+                        part.offset_lag,
+                        part.is_future_key,
+                        part.cleaner,
+                        part.fault,
+                        part.is_offline,
                     )
                     for topic in result.topics
                     for part in topic.partitions
