@@ -14,7 +14,7 @@ from barnabas.storage.directory import LogDirectory
 from barnabas.storage.doomed import Doomed
 from barnabas.storage.log import PartitionLog
 from barnabas.world.clock import Clock
-from barnabas.world.disk import DiskFailure
+from barnabas.world.disk import DiskFailure, PathGone
 from barnabas.world.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ class LogRetention:
             if log.is_over:
                 continue
             with self._store.faults.contained(log, "retention"):
+                # A process can go on writing to files whose directory was removed by hand.
+                if not log.disk.exists(log.directory):
+                    raise PathGone(log.directory)
                 count += log.retain(now_ms)
             await asyncio.sleep(0)
         return count

@@ -23,10 +23,10 @@ class Timer:
 
     __slots__ = ("_callback", "_deadline_ms", "_timers")
 
-    def __init__(self, timers: Timers, deadline_ms: int, callback: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, deadline_ms: int, callback: Callable[[], object]) -> None:
         self._timers = timers
         self._deadline_ms = deadline_ms
-        self._callback: Callable[[], None] | None = callback
+        self._callback: Callable[[], object] | None = callback
 
     @property
     def deadline_ms(self) -> int:
@@ -60,7 +60,7 @@ class Timers:
         self._forget_jumps = clock.on_jump(self._on_jump)
         self._is_closed = False
 
-    def at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
+    def at(self, deadline_ms: int, callback: Callable[[], object]) -> Timer:
         """Call back once the clock's monotonic time has reached ``deadline_ms``, never before the next turn."""
         if self._is_closed:
             raise RuntimeError("these timers are closed")
@@ -71,7 +71,7 @@ class Timers:
             self._arm()
         return timer
 
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+    def after(self, delay_ms: int, callback: Callable[[], object]) -> Timer:
         return self.at(self._clock.monotonic_ms() + delay_ms, callback)
 
     async def sleep(self, delay_ms: int) -> None:
