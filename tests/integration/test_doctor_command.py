@@ -14,7 +14,6 @@ from memory_disk import disk_of
 
 from barnabas.cli.main import main
 from barnabas.cli.terminal.verbs import now_ms
-from barnabas.cli.verbs import now_ms
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import TopicPartition
 from barnabas.testing import Broker

@@ -304,7 +304,7 @@ class Replicas:
         if fault is not None and fault.topic_id in (topic_id, None):
             raise DiskFailure(fault.path, "the log is offline")
         if fault is not None:
-            self._store.faults.remove(key, STRAY_SUFFIX)  # a log of an older topic of the same name
+            self._store.remove_offline(key, STRAY_SUFFIX)  # a log of an older topic of the same name
         if not self._store.offline:
             return
         before = self.state_of(key.topic, topic_id, key.partition)
@@ -316,7 +316,7 @@ class Replicas:
         self._unmade.pop(TopicIdPartition(topic_id, index), None)
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
-            self._store.faults.remove(TopicPartition(name, index), DELETE_SUFFIX)
+            self._store.remove_offline(TopicPartition(name, index), DELETE_SUFFIX)
             return
         if self.by_name.get((name, index)) is partition:
             del self.by_name[name, index]

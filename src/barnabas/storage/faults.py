@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatch
 from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
-from barnabas.storage.doomed import DELETE_SUFFIX
 from barnabas.storage.identity import read_partition_metadata
 from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
-from barnabas.world.disk import Disk, DiskFailure, PathUnusable
+from barnabas.world.disk import Disk, DiskFailure
 from barnabas.world.tasks import report
-
-if TYPE_CHECKING:
-    from barnabas.storage.store import LogStore
 
 log = logger("faults")
 
@@ -49,9 +45,8 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    def __init__(self, disk: Disk, store: LogStore) -> None:
+    def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._store = store
         self._by_partition: dict[TopicPartition, Fault] = {}
         self.total = 0  # faults found since the start
 
@@ -65,11 +60,9 @@ class Faults:
         """The faults of logs in one directory of log.dirs."""
         return [fault for fault in self if fault.home == home]
 
-    def forget(self, partition: TopicPartition) -> None:
-        """The log was deleted, or was opened again without a fault."""
-        self._by_partition.pop(partition, None)
-
-    # --- finding them ---------------------------------------------------------------------------------------------
+    def forget(self, partition: TopicPartition) -> Fault | None:
+        """Remove a fault, because its log was deleted or opened again; returns it."""
+        return self._by_partition.pop(partition, None)
 
     @contextmanager
     def contained(self, target: PartitionLog, work: str) -> Iterator[None]:
@@ -109,16 +102,3 @@ class Faults:
         self.total += 1
         what = "log is offline" if fault.is_offline else "log is damaged"
         log.error(what, partition=fault.partition, directory=fault.path, reason=fault.reason)
-
-    # --- the end --------------------------------------------------------------------------------------------------
-
-    def remove(self, partition: TopicPartition, suffix: str) -> None:
-        """The partition of a log that is offline was deleted: rename what is left of its directory."""
-        fault = self._by_partition.pop(partition, None)
-        home = self._store.home_at(fault.home) if fault is not None else None
-        if fault is None or home is None or not self._disk.exists(fault.path):
-            return
-        with suppress(PathUnusable):
-            renamed = home.rename(fault.path, partition, suffix)
-            if suffix == DELETE_SUFFIX:
-                self._store.doom(home, renamed, delay_ms=0)

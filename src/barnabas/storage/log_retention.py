@@ -7,26 +7,34 @@ are retained as usual.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.doomed import Doomed
+from barnabas.storage.faults import Faults
 from barnabas.storage.log import PartitionLog
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, PathGone
 from barnabas.world.tasks import Tasks
 
-if TYPE_CHECKING:
-    from barnabas.storage.store import LogStore
-
 
 class LogRetention:
-    def __init__(self, store: LogStore, clock: Clock, doomed: Doomed, tasks: Tasks) -> None:
-        self._store = store
+    def __init__(
+        self,
+        clock: Clock,
+        doomed: Doomed,
+        faults: Faults,
+        tasks: Tasks,
+        *,
+        logs_in: Callable[[LogDirectory], Sequence[PartitionLog]],
+        take_offline: Callable[[str, DiskFailure], None],
+    ) -> None:
         self._clock = clock
         self._doomed = doomed
+        self._faults = faults
         self._tasks = tasks
+        self._logs_in = logs_in
+        self._take_offline = take_offline
 
     async def retain(self, logs: Sequence[PartitionLog]) -> int:
         """Drop the expired segments of these logs; returns how many."""
@@ -35,7 +43,7 @@ class LogRetention:
         for log in logs:
             if log.is_over:
                 continue
-            with self._store.faults.contained(log, "retention"):
+            with self._faults.contained(log, "retention"):
                 # A process can go on writing to files whose directory was removed by hand.
                 if not log.disk.exists(log.directory):
                     raise PathGone(log.directory)
@@ -52,12 +60,12 @@ class LogRetention:
 
         async def work() -> None:
             try:
-                await self.retain(self._store.logs_in(directory))
+                await self.retain(self._logs_in(directory))
                 self._doomed.hurry(directory.path)
                 await self._doomed.done()
                 directory.room.look()
             except DiskFailure as error:
-                self._store.take_offline(directory.path, error)
+                self._take_offline(directory.path, error)
             finally:
                 directory.is_making_room = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -50,13 +51,15 @@ class LogStore:
         self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
         self._tasks = Tasks()
         self._doomed = Doomed(world, timers, on_failure=self.take_offline)
-        self.retention = LogRetention(self, world.clock, self._doomed, self._tasks)
+        self.faults = Faults(world.disk)
+        self.retention = LogRetention(
+            world.clock, self._doomed, self.faults, self._tasks, logs_in=self.logs_in, take_offline=self.take_offline
+        )
         self.futures = FutureLogs(world, self)
         self.checkpoints = Checkpointing(self, self._tasks)
         self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
         self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
         self.offline: dict[str, DiskFailure] = {}
-        self.faults = Faults(world.disk, self)
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
         self.on_log_offline: Callable[[TopicPartition], None] = lambda partition: None
         # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
@@ -182,7 +185,7 @@ class LogStore:
         self.futures.discard(partition)
         log = self._logs.get(partition)
         if log is None:
-            self.faults.remove(partition, suffix)
+            self.remove_offline(partition, suffix)
             return None
         directory = self._forget(log)
         self.faults.forget(partition)
@@ -339,6 +342,16 @@ class LogStore:
             self._forget(log)
             self.faults.lost(log, error)
             self.on_log_offline(log.partition)
+
+    def remove_offline(self, partition: TopicPartition, suffix: str) -> None:
+        """The partition of a log that is offline was deleted: rename what is left of its directory."""
+        fault = self.faults.forget(partition)
+        home = self.home_at(fault.home) if fault is not None else None
+        if fault is not None and home is not None and self._world.disk.exists(fault.path):
+            with suppress(PathUnusable):
+                renamed = home.rename(fault.path, partition, suffix)
+                if suffix == DELETE_SUFFIX:
+                    self.doom(home, renamed, delay_ms=0)
 
     def _forget(self, log: PartitionLog) -> LogDirectory:
         directory = self._homes.pop(log.partition)

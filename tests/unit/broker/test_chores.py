@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.broker.chores import Chores
+from barnabas.broker.node.chores import Chores
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import SimulatedClock
 from barnabas.world.disk import DiskFailure

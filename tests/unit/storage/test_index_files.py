@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -46,8 +46,7 @@ def written(machine: Machine) -> tuple[list[int], list[int]]:
 
 
 def catch_up_now(machine: Machine) -> None:
-    store: Any = None
-    asyncio.run(catch_up([machine.log], Faults(machine.disk, store).contained))
+    asyncio.run(catch_up([machine.log], Faults(machine.disk).contained))
 
 
 def test_a_new_segment_has_empty_indexes(small: Machine) -> None:
