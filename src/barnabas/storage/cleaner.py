@@ -1,8 +1,7 @@
-"""The cleaner of a broker: it looks for the dirtiest compacted log, has it cleaned, and looks again.
+"""The log cleaner of a broker: it compacts the dirtiest log, one after the other.
 
-What is due is decided in ``compaction``, and a round is run by ``cleaning``; here it is chosen, slowed down if the
-settings ask for it, and remembered, so that anybody can see what is done and why a log is not. The broker's node starts
-one cleaner.
+``compaction`` decides which logs are due, and ``cleaning`` runs one round. The cleaner chooses the log, throttles the
+round, and remembers the outcome for status reports. A log that fails is left out; the cleaner goes on with the others.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from barnabas.world.world import World
 
 log = logger("cleaner")
 
-THROTTLE_MS_MIN: Final = 10  # shorter pauses are saved up
+THROTTLE_MS_MIN: Final = 10  # shorter pauses are added to the next one
 
 
 class Cleaner:
@@ -42,7 +41,7 @@ class Cleaner:
         self._tasks = Tasks()
         self._is_stopping = False
         self._wake: asyncio.Future[None] | None = None
-        self._paid_until_ns = 0  # by the throttle's reckoning
+        self._paid_until_ns = 0  # time up to which the throttle has used its rate
         self._failed: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         self._last: dict[TopicPartition, Round] = {}
         self.under_way: Round | None = None
@@ -54,7 +53,7 @@ class Cleaner:
         self._tasks.retry("cleaner", self._run, self._timers)
 
     async def stop(self) -> None:
-        """Give up what is being done at the next slice, and wait for that."""
+        """Abort the current round at its next slice, and return when it has ended."""
         self._is_stopping = True
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
@@ -81,12 +80,12 @@ class Cleaner:
     # --- choosing -------------------------------------------------------------------------------------------------
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log that needs it most; False if none does, or if it did not come to an end."""
+        """Clean the log that needs it most; False if no log is due, or if the round was not finished."""
         now_ms = self._world.clock.wall_ms()
         candidates = []
         for partition, found in list(self._store.logs.items()):
             if self._store.futures.get(partition) is not None:
-                continue  # it moves to another directory
+                continue  # the log is being moved to another directory
             if found.settings.is_compacted and not found.is_over and self._failure_of(partition, found) is None:
                 try:
                     candidates.append((found, self._cleanable(found, now_ms), found.settings))
@@ -120,7 +119,7 @@ class Cleaner:
     def _failure_of(self, partition: TopicPartition, target: PartitionLog) -> str | None:
         failed = self._failed.get(partition)
         if failed is not None and failed[0] is not target:
-            # It was deleted and made again.
+            # The log was deleted and created again.
             del self._failed[partition]
             return None
         return failed[1] if failed is not None else None
@@ -131,11 +130,11 @@ class Cleaner:
 
     @property
     def failed(self) -> Mapping[TopicPartition, str]:
-        """The logs that are not cleaned any more, and why."""
+        """The reason for each log that is not cleaned any more."""
         return {partition: reason for partition, (_, reason) in self._failed.items()}
 
     def status(self, partition: TopicPartition) -> CleanerStatus | None:
-        """How a log stands with the cleaner; None if there is no such log."""
+        """The state of the cleaner for a log; None if there is no such log."""
         target = self._store.get(partition)
         if target is None:
             return None
@@ -201,7 +200,7 @@ class Cleaner:
         self._failed[target.partition] = target, str(error)
 
     async def _throttle(self, size_bytes: int) -> None:
-        """Wait as long as log.cleaner.io.max.bytes.per.second asks after so many bytes."""
+        """Wait until log.cleaner.io.max.bytes.per.second allows more I/O after this many bytes."""
         rate = self._settings().io_bytes_per_second_max
         now_ns = self._world.clock.monotonic_ns()
         self._paid_until_ns = max(now_ns, self._paid_until_ns) + int(1e9 * size_bytes / rate)

@@ -1,7 +1,7 @@
-"""One directory of logs: its lock, its identity, its checkpoints, and the partitions found in it.
+"""One log directory: its lock, its identity, its checkpoint files, and the logs in it.
 
-What is done with the logs is the store's business. Names that are not ``<topic>-<partition>`` are left alone, apart
-from those a deletion has left behind; the metadata log is opened by the quorum itself.
+The store decides what happens with the logs. Names that are not ``<topic>-<partition>`` are left alone, except for
+leftovers of deletions; the quorum opens the metadata log itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from barnabas.world.world import World
 log = logger("directory")
 
 LOCK_FILE: Final = ".lock"
-OFFSETS_PER_TURN_MAX: Final = 1000  # of a checkpoint: more are put into lines off the loop
+OFFSETS_PER_TURN_MAX: Final = 1000  # offsets of a checkpoint; a worker encodes a larger checkpoint
 DELETE_TOKEN_BYTES: Final = 16
 DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
 
@@ -55,7 +55,7 @@ class DamagedLog(BarnabasError):
 
 
 def parse_partition(name: str) -> TopicPartition | None:
-    """The partition a directory's name stands for."""
+    """The partition of a directory name ``<topic>-<partition>``, or None."""
     topic, dash, number = name.rpartition("-")
     if not (dash and topic and number.isascii() and number.isdigit()):
         return None
@@ -69,7 +69,7 @@ class LogDirectory:
         self.directory_id = directory_id
         self._lock = lock
         self._checkpoint_lock = asyncio.Lock()
-        self._checkpointed: dict[str, bytes] = {}  # what the files say, as far as we wrote them
+        self._checkpointed: dict[str, bytes] = {}  # content of the checkpoint files that this process wrote
         self.log_count = 0
         self.room = Room(world.disk, path)
         self.is_making_room = False
@@ -79,7 +79,7 @@ class LogDirectory:
 
     @classmethod
     async def open(cls, world: World, path: str, *, node_id: int, cluster_id: str) -> LogDirectory:
-        """Lock a directory, see whose it is, and take the mark of a clean shutdown off it."""
+        """Lock a directory, check its identity, and remove the mark of a clean shutdown."""
         disk = world.disk
         await make_directory(disk, path)
         lock = disk.lock(f"{path}/{LOCK_FILE}")
@@ -95,7 +95,7 @@ class LogDirectory:
                 directory.was_clean = True
                 content = disk.read_all(mark, size_bytes_max=CHECKPOINT_BYTES_MAX)
                 directory.clean_broker_epoch, directory.unclean = decode_clean_shutdown(content)
-                # Before anything is written: should we crash from here on, the next start must look at everything.
+                # Before the first write: after a crash from here on, the next start must recover every log.
                 disk.remove(mark)
                 await disk.sync_directory(path)
         except BaseException:
@@ -157,7 +157,7 @@ class LogDirectory:
             await asyncio.sleep(0)
 
     def _partitions(self) -> dict[str, TopicPartition]:
-        """The logs in here, and the copies that are to become logs, by the names of their directories."""
+        """The partitions of the logs and of the unfinished copies in this directory, by directory name."""
         disk, found = self._world.disk, {}
         for name in disk.list(self.path):
             partition = parse_partition(name.rpartition(".")[0] if name.endswith(FUTURE_SUFFIX) else name)
@@ -193,7 +193,7 @@ class LogDirectory:
             raise DamagedLog(f"the log cannot be opened: {error}") from error
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of a checkpoint; without a sound one every offset is unknown, and the logs are read instead."""
+        """The offsets of a checkpoint file; empty if there is none or it is damaged."""
         path = f"{self.path}/{name}"
         if not self._world.disk.exists(path):
             return {}
@@ -203,7 +203,7 @@ class LogDirectory:
             return {}
 
     async def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        # One at a time: two that replace the same file at once would take each other's temporary file away.
+        # One at a time: two writers of the same file would remove each other's temporary file.
         async with self._checkpoint_lock:
             if len(offsets) > OFFSETS_PER_TURN_MAX:
                 content = await self._world.workers.run(encode_offsets, offsets)
@@ -217,7 +217,7 @@ class LogDirectory:
     async def checkpoint(self, logs: Sequence[PartitionLog]) -> None:
         """Write recovery points, starts and high watermarks of the logs in here."""
         await self.write_checkpoint(RECOVERY_POINT_FILE, {log.partition: log.recovery_checkpoint for log in logs})
-        # Where the first segment starts need not be said: the files say it.
+        # The names of the files have the start of the first segment.
         starts = {log.partition: log.log_start_offset for log in logs}
         bases = {log.partition: log.segments.first.base_offset for log in logs}
         await self.write_checkpoint(LOG_START_FILE, {key: start for key, start in starts.items() if start > bases[key]})
@@ -230,9 +230,9 @@ class LogDirectory:
             await self._world.disk.sync_directory(self.path)
 
     def rename(self, path: str, partition: TopicPartition, suffix: str) -> str:
-        """Give a partition's directory a name that no partition has.
+        """Rename a partition's directory so that no partition owns it; returns the new path.
 
-        What is named so is removed later, or at the next start; unless it is a stray, which only people remove.
+        A directory with the delete suffix is removed later, or at the next start; a stray one is kept.
         """
         target = self.new_path(partition, suffix)
         self._world.disk.rename(path, target)

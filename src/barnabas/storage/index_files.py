@@ -1,8 +1,8 @@
-"""The files of a segment's indexes: made empty with the segment, and brought up to date from memory.
+"""The index files of a segment: created empty with the segment, and updated from memory.
 
-While a segment is active its files lag behind memory and are never ahead of it: entries are added in groups, and what
-is cut off the log is cut off here at once. None of that is synced: after a crash recovery makes these files anew, as it
-begins in the active segment or below it. Only the segment, and for all logs of a store ``catch_up``, use this.
+The files of an active segment may lack entries that memory has, and never have more: entries are added in groups, and a
+truncation truncates the files at once. The files are not synced: after a crash, recovery rebuilds them, since it starts
+in the active segment or below it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Contained: TypeAlias = "AbstractContextManager[None]"
 
 
 def empty_file(disk: Disk, path: str) -> File:
-    """A new file, or the one that has the name, with nothing in it."""
+    """Create an empty file, or truncate the one that exists."""
     file = disk.open(path, create=True)
     if file.size_bytes:
         file.truncate(0)
@@ -32,7 +32,7 @@ def empty_file(disk: Disk, path: str) -> File:
 
 
 def read_last(file: File, entry_bytes: int) -> bytes:
-    """The last entry, or less than one if there is none."""
+    """Read the last entry; shorter than an entry if the file has none."""
     return file.read(max(0, file.size_bytes - entry_bytes), entry_bytes)
 
 
@@ -45,7 +45,7 @@ def read_whole(disk: Disk, path: str, *, size_bytes_max: int) -> bytes:
 
 
 def write_entries(disk: Disk, path: str, index: OffsetIndex | TimeIndex, entry_bytes: int) -> None:
-    """Cut what memory does not have and add what the file has not."""
+    """Truncate entries that memory does not have, and append those that the file lacks."""
     file = disk.open(path, create=True)
     try:
         if file.size_bytes < index.written_count * entry_bytes:

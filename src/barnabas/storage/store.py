@@ -33,9 +33,9 @@ from barnabas.world.world import World
 
 log = logger("store")
 
-CLOSING_LOGS_MAX: Final = 32  # at once: the device joins their syncs
-OTHER_FILES_MAX: Final = 128  # files that are open for a moment, or are no segments
-SEGMENTS_SHARE: Final = 2  # of the files a process may open, one in so many is for segments, the rest for connections
+CLOSING_LOGS_MAX: Final = 32  # logs closed at the same time: the device merges their syncs
+OTHER_FILES_MAX: Final = 128  # open files other than segments
+SEGMENTS_SHARE: Final = 2  # one in so many of the open files is for segments, the rest is for connections
 
 OnOffline = Callable[[str, DiskFailure], None]
 
@@ -57,8 +57,8 @@ class LogStore:
         )
         self.futures = FutureLogs(world, self)
         self.checkpoints = Checkpointing(self, self._tasks)
-        self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
-        self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
+        self._preferred: dict[TopicPartition, str] = {}  # directories requested for logs that do not exist yet
+        self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new logs whose partition.metadata is not synced yet
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
         self.on_log_offline: Callable[[TopicPartition], None] = lambda partition: None
@@ -121,20 +121,20 @@ class LogStore:
         return self._logs.get(partition)
 
     def prefer(self, partition: TopicPartition, directory: str) -> None:
-        """Where the log of a partition is to be made, should it have to be."""
+        """Create the log of a partition in this directory, if it has to be created."""
         self._preferred[partition] = directory
 
     def home_of(self, log: PartitionLog) -> LogDirectory:
         return self._homes[log.partition]
 
     def home_at(self, path: str) -> LogDirectory | None:
-        """The directory of that name, if it is online."""
+        """The log directory of this path, if it is online."""
         return next((each for each in self._directories if each.path == path), None)
 
     async def create(
         self, partition: TopicPartition, topic_id: Uuid | None, settings: TopicSettings | None = None
     ) -> PartitionLog:
-        """The log of a partition, new if there is none yet, where it is wanted or in the directory with the fewest."""
+        """The log of a partition; a new one is created in the preferred directory or in the one with the fewest logs."""
         existing = self._logs.get(partition)
         if existing is not None:
             return existing
@@ -156,7 +156,7 @@ class LogStore:
                 open_segments=self.open_segments,
             )
         except DiskFull:
-            # What was made of it is found again when there is room.
+            # The files that were created are used when there is room.
             raise
         except PathUnusable as error:
             self.faults.unopened(partition, path, str(error))
@@ -171,14 +171,14 @@ class LogStore:
         return log
 
     async def delete(self, partition: TopicPartition) -> None:
-        """Remove a log: its directory gets another name at once and vanishes after the delay."""
+        """Delete a log: its directory is renamed at once and removed after file.delete.delay.ms."""
         log, directory = self._logs.get(partition), self._homes.get(partition)
         renamed = await self._rename(partition, DELETE_SUFFIX)
         if renamed is not None and log is not None and directory is not None:
             self._doomed.add(directory.path, renamed, delay_ms=log.settings.file_delete_delay_ms)
 
     async def set_aside(self, partition: TopicPartition) -> str | None:
-        """Take a log out of use and keep its files, under a name that no partition has; the new path."""
+        """Take a log out of use and rename its directory so that no partition owns it; returns the new path."""
         return await self._rename(partition, STRAY_SUFFIX)
 
     async def _rename(self, partition: TopicPartition, suffix: str) -> str | None:
@@ -198,56 +198,56 @@ class LogStore:
             self.take_offline(directory.path, error)
             return None
         if log.cleaned_offset is not None:
-            # A topic that is made again under this name must not take over how far the old one was clean.
+            # A new topic of the same name must not use the cleaner checkpoint of the old one.
             await self.checkpoints.write_cleaned(directory)
         return renamed
 
     async def checkpoint(self) -> None:
-        """Write index entries, and the recovery points, log starts and high watermarks of every directory online."""
+        """Write index entries, and the recovery points, log starts and high watermarks of every online directory."""
         await self._name_logs()
         await catch_up(list(self._logs.values()), self.faults.contained)
         for directory in list(self._directories):
             await self.checkpoints.write(directory)
 
     async def _name_logs(self) -> None:
-        """Sync whose the new logs are, once they have records: without that a power cut may leave them nobody's."""
+        """Sync partition.metadata of new logs that have records: after a power cut it tells which topic owns them."""
         for partition, log in list(self._unnamed.items()):
             if self._unnamed.get(partition) is not log:
-                continue  # deleted while another was synced
+                continue  # the log was deleted while another one was synced
             if log.end_offset > 0 or log.is_over:
                 del self._unnamed[partition]
                 with self.faults.contained(log, "identity"):
                     await log.flushing.sync_identity()
 
     async def checkpoint_cleaned(self, log: PartitionLog) -> None:
-        """Write how far the logs are clean, in the directory of one that has just been cleaned."""
+        """Write the cleaner checkpoint of the directory of a log that has just been cleaned."""
         directory = self._homes.get(log.partition)
         if directory is not None:
             await self.checkpoints.write_cleaned(directory)
 
     async def retain_all(self) -> int:
-        """Let every log drop what it need not keep; how many segments went."""
+        """Apply retention to every log; returns the number of segments that were dropped."""
         return await self.retention.retain(list(self._logs.values()))
 
     def expire_producers(self, *, expiration_ms: int) -> None:
-        """Forget producers that have been idle for producer.id.expiration.ms."""
+        """Drop producers that have been idle for producer.id.expiration.ms."""
         now_ms = self._world.clock.wall_ms()
         for log in self._logs.values():
             log.producers.expire(now_ms, expiration_ms=expiration_ms)
 
     async def flush_due(self) -> None:
-        """Sync the logs whose flush.ms or flush.messages asks for it."""
+        """Flush the logs that are due by flush.ms or flush.messages."""
         now_ms = self._world.clock.wall_ms()
         for log in list(self._logs.values()):
             if log.is_flush_due(now_ms):
                 await self._flush(log, is_whole=True)
         for directory in self._directories:
             if directory.room.is_tight and not directory.room.look():
-                # Somebody may have lowered retention by now, or records have become old.
+                # Retention may have been lowered, or more records have expired.
                 self.retention.make_room(directory)
 
     async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
-        """Close every log. A clean end leaves a mark that spares the next start the recovery."""
+        """Close every log. A clean end leaves a mark in each directory, so that the next start needs no recovery."""
         await self._tasks.stop()
         await self._doomed.close()
         gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
@@ -295,7 +295,7 @@ class LogStore:
     def _adopt(self, log: PartitionLog, home: LogDirectory) -> None:
         self.watch(log, home)
         if log.directory.endswith(FUTURE_SUFFIX):
-            self.futures.discard(log.partition)  # of two copies the older may be the one that nobody wanted any more
+            self.futures.discard(log.partition)  # of two copies one may be left over from an aborted move
             self.futures.adopt(log, home)
             return
         if log.partition in self._logs:
@@ -314,7 +314,7 @@ class LogStore:
         log.room = home.room
 
     def replace(self, new: PartitionLog, home: LogDirectory) -> None:
-        """A copy in another directory is the log from now on."""
+        """Use a copy in another directory as the log from now on."""
         old_home = self._homes[new.partition]
         old_home.log_count -= 1
         home.log_count += 1
@@ -361,7 +361,7 @@ class LogStore:
         return directory
 
     def take_offline(self, path: str, error: DiskFailure) -> None:
-        """Give a directory up: its logs are gone from here, and nothing in it is tried again."""
+        """Take a directory and all its logs offline until the next start."""
         if path in self.offline:
             return
         self.offline[path] = error
@@ -379,11 +379,11 @@ class LogStore:
         self.on_offline(path, error)
 
     def _on_roll(self, log: PartitionLog) -> None:
-        """A segment takes no more batches: sync it in the background, so that recovery need not read it again."""
+        """Sync a segment that was rolled in the background, so that recovery need not read it."""
         self._tasks.start(self._flush(log, is_whole=False), f"flush:{log.partition}")
 
     def _on_truncate(self, log: PartitionLog) -> None:
-        """The recovery point has gone back: the file that says otherwise must not survive for long."""
+        """A log was truncated: write its lower recovery point soon."""
         directory = self._homes.get(log.partition)
         if directory is not None:
             self.futures.was_cut(log)

@@ -1,7 +1,7 @@
-"""The operating system's directories as a Disk; its open files are ``real_file``'s.
+"""The file system of the operating system as a Disk; ``real_file`` has its open files.
 
-Every path is used as it is given. Calls about names are made on the loop, since the system answers them from memory;
-syncing a directory is awaited. Only ``real`` hands this disk out.
+Every path is used as it is given. Calls about names are made on the event loop, since the system answers them from
+memory; the sync of a directory runs in a thread.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         self._resources = Resources()
-        self._syncing: dict[str, asyncio.Future[None]] = {}  # directories, by path
-        self._following: dict[str, asyncio.Future[None]] = {}
+        self._syncing: dict[str, asyncio.Future[None]] = {}  # running sync of each directory
+        self._following: dict[str, asyncio.Future[None]] = {}  # next sync of each directory
         self._tasks = Tasks()
 
     @property
@@ -73,9 +73,9 @@ class RealDisk:
     def remove_tree(self, path: str) -> None:
         try:
             if os.path.islink(path) or not os.path.isdir(path):
-                _called(os.unlink, path)  # what a link points to is not ours, and a pipe would be waited for
+                _called(os.unlink, path)  # the target of a link is not ours
             else:
-                import shutil  # it brings every kind of archive with it, and few who have a disk remove a tree
+                import shutil  # a slow import that most processes do not need
 
                 _called(shutil.rmtree, path)
         except PathGone:
@@ -118,7 +118,7 @@ class RealDisk:
         return facts.f_blocks * facts.f_frsize
 
     async def sync_directory(self, path: str) -> None:
-        """Thousands of logs may ask for the same directory at once: what comes while a sync runs shares the next."""
+        """Sync a directory. Callers that come while a sync runs share the next one."""
         running = self._syncing.get(path)
         if running is None:
             await self._sync_directory(path)
@@ -130,9 +130,9 @@ class RealDisk:
 
     async def _sync_after(self, running: asyncio.Future[None], path: str) -> None:
         await asyncio.wait([running])
-        del self._following[path]  # from here on a name may come too late for this sync
+        del self._following[path]  # names that are created from here on may be too late for this sync
         if not running.cancelled():
-            running.result()  # one that failed is never tried again: the next may succeed and have lost what failed
+            running.result()  # a failed fsync is never tried again: the kernel may have dropped the pages
         await self._sync_directory(path)
 
     async def _sync_directory(self, path: str) -> None:
@@ -145,7 +145,7 @@ class RealDisk:
                 del self._syncing[path]
 
     def close(self) -> None:
-        """End the threads once they are idle. The disk is of no use afterwards."""
+        """End the threads once they are idle. The disk cannot be used afterwards."""
         self._resources.close()
 
 

@@ -1,8 +1,7 @@
-"""The keys of an issuer of tokens as a broker has them: fetched before it serves, and again now and then.
+"""The public keys of an OAuth token issuer: fetched before the broker serves clients, and refreshed periodically.
 
-An issuer that changes its keys names the new one in its tokens, so a key that is not known is a reason to look again,
-but not more often than every few seconds. While the issuer cannot be reached, the keys stay as they are. The gate of a
-listener asks here; what keys are is ``security.jwks``'s.
+A token with an unknown key causes a refresh, because the issuer may have rotated its keys, but at most one every few
+seconds. While the issuer cannot be reached, the broker keeps the keys that it has. ``security.jwks`` parses them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class OAuthKeys:
         self.keys: KeySet = NO_KEYS
 
     async def start(self) -> None:
-        """Fetch the keys; InvalidSetting if there are none, because nobody could sign in."""
+        """Fetch the keys; InvalidSetting if there are none, because no client could authenticate."""
         try:
             self.keys = await self._fetched()
         except (RequestFailed, InvalidKeySet) as error:
@@ -52,7 +51,7 @@ class OAuthKeys:
             self._timer.cancel()
 
     async def know(self, key_id: str | None) -> None:
-        """Look again if this key is not known, unless that was done a moment ago."""
+        """Refresh the keys if this key is unknown, unless they were refreshed a moment ago."""
         if self.keys.has(key_id):
             return
         now_ms = self._world.clock.monotonic_ms()

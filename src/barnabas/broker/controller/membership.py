@@ -1,7 +1,6 @@
-"""Tells the active controller of this controller: where it listens and which features it supports.
+"""Registers this controller with the active controller: its listeners and the features that it supports.
 
-Once for every process, until the metadata show it. The node starts one of these if it is a controller among others;
-being a voter is another matter, and the quorum's own.
+It registers once per process, and retries until the metadata has the registration. The quorum manages the voters.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Notices at once that a broker's process has ended, where a session would take seconds to.
+"""Detects at once that a broker's process has ended, without waiting for its session to expire.
 
-The active controller remembers the connection on which each broker sends its heartbeats. When one closes, the broker's
-own listener is dialled: if nothing listens there, the process is gone and is fenced; if anything else happens, it is
-dialled again after a while, until it is heard of or its session ends as always. A controller that has just become
-active asks so after every broker, since it may have succeeded one that died together with its broker, and another may
-die before its first heartbeat. Kafka waits for the session in all these cases.
+The active controller remembers the connection on which each broker sends its heartbeats. When it closes, the controller
+connects to the broker's own listener: if the connection is refused, the process has ended and the broker is fenced;
+otherwise the controller tries again until the broker sends a heartbeat or its session expires. A controller that has
+just become active checks every broker in this way. Kafka waits for the session to expire in all these cases.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class _Heard(NamedTuple):
 
 
 async def is_refused(host: str, port: int) -> bool:
-    """Whether nothing listens there; an address that cannot be reached proves nothing."""
+    """Whether the connection is refused; an unreachable address does not count as refused."""
     try:
         async with asyncio.timeout(DIAL_MS_MAX / 1000):
             channel = await Channel.connect(host, port, client_id=CLIENT_ID)
@@ -60,7 +59,7 @@ class LifeWatch:
         listener_name: str | None,
         is_refused: Callable[[str, int], Awaitable[bool]] = is_refused,
     ) -> None:
-        """``listener_name``: the one that brokers reach each other by, or None for their first."""
+        """``listener_name`` is the inter-broker listener; None stands for the first listener of each broker."""
         self._controller = controller
         self._active = active
         self._timers = timers
@@ -74,7 +73,7 @@ class LifeWatch:
         controller.on_activity(self._on_activity)
 
     def heard(self, broker_id: int, epoch: int, connection: Connection) -> None:
-        """A heartbeat has come on this connection."""
+        """A heartbeat has arrived on this connection."""
         if self._controller.is_active and not self._is_stopped:
             self._heard[broker_id] = _Heard(Session(broker_id, epoch), connection)
             self._arm()
@@ -124,7 +123,7 @@ class LifeWatch:
             await self._timers.sleep(ASK_AGAIN_MS)
 
     def _unheard(self, session: Session) -> BrokerImage | None:
-        """The broker, if it is still for us to find out what has become of it."""
+        """The broker, if this controller is active and has received no heartbeat of this session since."""
         broker = self._controller.image.brokers.get(session.broker_id)
         if broker is None or broker.is_fenced or broker.epoch != session.epoch:
             return None

@@ -1,7 +1,7 @@
-"""Markers on their way: each decided transaction is tried until all of its partitions have one.
+"""Delivers the markers of decided transactions, and retries until every partition has its marker.
 
-The machine decides and is told when everything is written; how a marker reaches a partition is the sender's business.
-There is never more than one delivery for a transactional id: a late one could end the next transaction.
+The coordinator's shard decides, and is notified when all markers are written; the sender sends them. There is never
+more than one delivery for a transactional id: a late marker could end the next transaction.
 """
 
 from __future__ import annotations
