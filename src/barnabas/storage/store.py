@@ -134,7 +134,7 @@ class LogStore:
     async def create(
         self, partition: TopicPartition, topic_id: Uuid | None, settings: TopicSettings | None = None
     ) -> PartitionLog:
-        """The log of a partition; a new one is created in the preferred directory or in the one with the fewest logs."""
+        """The log of a partition, created if need be in the preferred directory or in the one with the fewest logs."""
         existing = self._logs.get(partition)
         if existing is not None:
             return existing
