@@ -17,7 +17,7 @@ def test_a_node_that_stops_ends_its_own_forwarded_requests_only(monkeypatch: Any
         return b""
 
     monkeypatch.setattr(envelope, "_open", forever)
-    handle = envelope.opener({})
+    handle = envelope.handle
     message = EnvelopeRequest(request_data=b"", client_host_address=b"\x7f\0\0\1")
 
     async def main() -> None:
