@@ -31,7 +31,7 @@ OWNER = SOURCE / "world" / "tasks.py"
 STARTERS = {"create_task", "ensure_future"}
 DEADLINES = {"call_later", "call_at"}
 # A connection cannot use the world's clock: the clock of its peer is not moved. The watch measures the loop itself.
-ON_THE_LOOP = {"timers.py", "session.py", "links.py", "loop_watch.py"}
+ON_THE_LOOP = {"timers.py", "session.py", "lane.py", "loop_watch.py"}
 
 
 def uses(path: Path, wanted: set[str]) -> list[str]:

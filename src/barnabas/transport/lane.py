@@ -19,6 +19,7 @@ from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import FRAME_BYTES_MAX, IN_FLIGHT_MAX, Channel, PeerGone, Unreachable
 from barnabas.transport.versions import NO_LIMIT, ApiRanges, Shaped, agree
 from barnabas.wire.message import Message
+from barnabas.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -63,6 +64,7 @@ class Lane:
         self._backoff = Backoff(options.backoff_ms, options.backoff_max_ms, chance)
         self._setup_timeout = Backoff(options.setup_timeout_ms, options.setup_timeout_max_ms, chance)
         self._channel: Channel | None = None  # the newest one; it may be closed
+        self._tasks = Tasks()
         self._opening: asyncio.Task[Channel] | None = None
         self._open_not_before = 0.0  # on the loop's clock, as the times below
         self._calls = 0  # number of requests that wait, for the connection or for their responses
@@ -139,7 +141,7 @@ class Lane:
                 return self._channel
             if self._opening is None or self._opening.done():
                 name = f"dial:{self.host}:{self.port}"
-                self._opening = asyncio.get_running_loop().create_task(self._open(), name=name)
+                self._opening = self._tasks.call(self._open(), name)
                 self._opening.add_done_callback(retrieved)
             opening = self._opening
             try:
