@@ -120,9 +120,7 @@ def test_every_end_is_answered_as_kafka_answers_it(
 @pytest.mark.parametrize("version", [0, 2])
 def test_the_end_of_an_unknown_id_is_refused(version: int, is_commit: bool) -> None:
     assert Desk().end(ProducerIdEpoch(1, 0), is_commit=is_commit, version=version).error is MAPPING
-    nameless = EndTransaction(
-        transactional_id="", producer=ProducerIdEpoch(1, 0), is_commit=is_commit, version=version
-    )
+    nameless = EndTransaction(transactional_id="", producer=ProducerIdEpoch(1, 0), is_commit=is_commit, version=version)
     assert Desk().ask(nameless).error is errors.INVALID_REQUEST
 
 
@@ -279,7 +277,9 @@ def test_a_time_out_with_the_last_epoch_moves_the_producer_to_another_id() -> No
     assert desk.transaction.state is S.COMPLETE_ABORT
     assert (desk.transaction.producer_epoch, desk.transaction.previous_producer_id) == (0, producer.producer_id)
     assert desk.end(producer).error is STATE
-    assert desk.end(producer, is_commit=ABORT).producer_epoch == 0, "an epoch above the last one is given to no producer"
+    assert desk.end(producer, is_commit=ABORT).producer_epoch == 0, (
+        "an epoch above the last one is given to no producer"
+    )
 
 
 def exhausted() -> tuple[Desk, ProducerIdEpoch]:

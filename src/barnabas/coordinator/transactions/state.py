@@ -159,9 +159,7 @@ class Transaction:
             # The decision itself raises no epoch in version 1, so the fence must.
             epoch = min(self.producer_epoch + 1, PRODUCER_EPOCH_MAX)
             fence = replace(fence, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
-        prepared = fence.decided(
-            S.PREPARE_ABORT, version=version, now_ms=now_ms, next_producer_id=next_producer_id
-        )
+        prepared = fence.decided(S.PREPARE_ABORT, version=version, now_ms=now_ms, next_producer_id=next_producer_id)
         return replace(prepared, started_ms=self.started_ms)
 
     def completed(self, now_ms: int) -> Transaction:
