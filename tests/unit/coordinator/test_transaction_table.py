@@ -64,7 +64,7 @@ def producer_of(desk: Desk, who: str) -> ProducerIdEpoch:
     return ProducerIdEpoch(77_777, current.producer_epoch) if who == OTHER else after(current, int(who))
 
 
-# --- EndTxn -------------------------------------------------------------------------------------------------------
+# --- EndTxn -------------------------------------------------------------------------------------------------
 
 # For each producer of WHO: the answer to a commit, and to an abort.
 Cells = tuple[tuple[WireError, WireError], ...]
@@ -124,7 +124,7 @@ def test_the_end_of_an_unknown_id_is_refused(version: int, is_commit: bool) -> N
     assert Desk().ask(nameless).error is errors.INVALID_REQUEST
 
 
-# --- AddPartitionsToTxn, AddOffsetsToTxn -------------------------------------------------------------------------------
+# --- AddPartitionsToTxn, AddOffsetsToTxn -------------------------------------------------------------------------
 
 OPEN_TO_ITS_PRODUCER: Final = (MAPPING, FENCED, FENCED, OK, FENCED)
 ADD: Final[dict[TransactionState, tuple[WireError, ...]]] = {
@@ -155,7 +155,7 @@ def test_every_addition_is_answered_as_kafka_answers_it(
         assert desk.transaction == before
 
 
-# --- the verification of a leader --------------------------------------------------------------------------------------
+# --- the verification of a leader --------------------------------------------------------------------------------
 
 VERIFY: Final[dict[TransactionState, tuple[WireError, ...]]] = {
     S.EMPTY: (MAPPING, FENCED, FENCED, ABORTABLE, FENCED),
@@ -180,7 +180,7 @@ def test_every_verification_is_answered_as_kafka_answers_it(
         assert desk.verify(producer_of(desk, who), B) is ABORTABLE, "a partition that was never added"
 
 
-# --- InitProducerId ---------------------------------------------------------------------------------------------------
+# --- InitProducerId ---------------------------------------------------------------------------------------------
 
 NEW: Final = "new producer"
 # A producer that names the epoch before the current one repeats a question, if the coordinator still knows that epoch.
@@ -225,7 +225,7 @@ def test_an_unknown_id_is_initialised_whatever_its_producer_says_it_was(expected
     assert Desk().ask(nameless).error is errors.INVALID_REQUEST
 
 
-# --- the epochs run out ------------------------------------------------------------------------------------------------
+# --- the epochs run out ------------------------------------------------------------------------------------------
 
 LAST_EPOCH: Final = 32_766
 

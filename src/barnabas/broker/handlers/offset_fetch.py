@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.broker.access import permissions
-from barnabas.broker.access.guarded_request import GuardedRequest
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
@@ -47,7 +45,9 @@ async def handle(request: Request, message: OffsetFetchRequest) -> OffsetFetchRe
 async def _fetch(request: Request, group: RequestGroup, require_stable: bool) -> ResponseGroup:
     image, uses_ids = request.broker.image, request.version >= IDS_SINCE
     unknown: list[ResponseTopics] = []
+    order = None
     if uses_ids and group.topics is not None:
+        order = TopicOrder(group.topics)
         unknown = partition_errors(
             (topic for topic in group.topics if topic.topic_id not in image.topics.by_id), errors.UNKNOWN_TOPIC_ID
         )
@@ -58,7 +58,8 @@ async def _fetch(request: Request, group: RequestGroup, require_stable: bool) ->
         return ResponseGroup(group_id=group.group_id, error_code=error.error.code)
     if uses_ids:
         response.topics = _identified(image, response.topics)
-    response.topics += unknown
+    if order is not None:
+        response.topics = order.arrange([*response.topics, *unknown])
     return response
 
 
