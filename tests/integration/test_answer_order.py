@@ -142,7 +142,7 @@ def test_offsets_are_fetched_by_id_in_the_requests_order(talk: Talk, group: str)
     assert [row.topic_id for row in found.topics] == [each.topic_id for each in asked]
 
 
-# --- rows that the authorizer refuses ----------------------------------------------------------------------------------
+# --- rows that the authorizer refuses --------------------------------------------------------------------------------
 
 
 def test_refused_topics_keep_their_place_in_the_answer(admin: Talk, alice: Talk, grant: Granted, name: str) -> None:

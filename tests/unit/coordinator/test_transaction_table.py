@@ -1,9 +1,9 @@
 """The transaction coordinator's answer to every request in every state, as Apache Kafka 4.3 gives it.
 
-In Kafka a transition is pending from the moment it is decided until its record is committed, and from PREPARE_* on until
-every marker is written. Every request but a verification is then answered with CONCURRENT_TRANSACTIONS, whatever it says
-otherwise. The coordinator here applies a transition at once and delays only the answer, so of the pending transitions
-only those of PREPARE_COMMIT and PREPARE_ABORT can be seen; PREPARE_EPOCH_FENCE and DEAD are no states of a transaction.
+In Kafka a transition is pending until its record is committed, and that of PREPARE_* until every marker is written.
+Every request but a verification is then answered with CONCURRENT_TRANSACTIONS, whatever it carries. The coordinator
+here applies a transition at once and delays only the answer, so the pending transitions that clients can see are those
+of PREPARE_COMMIT and PREPARE_ABORT. PREPARE_EPOCH_FENCE and DEAD are no states of a transaction.
 """
 
 from __future__ import annotations
