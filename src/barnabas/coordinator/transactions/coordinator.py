@@ -6,17 +6,16 @@ It finds the shard, brings producer ids where one is needed, and keeps the marke
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from barnabas.coordinator.producer_id_fetches import ProducerIdFetches
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.coordinator.transactions.marker_delivery import MarkerDelivery
 from barnabas.coordinator.transactions.markers import MarkerSender
 from barnabas.coordinator.transactions.requests import (
-    AbortTimedOut,
     AddPartitions,
     Describe,
     EndTransaction,
@@ -33,12 +32,9 @@ from barnabas.coordinator.transactions.state import Transaction
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.model.ids import TRANSACTIONS_TOPIC, TopicPartition
-from barnabas.observe.log import logger
 from barnabas.replication.replicas import Replicas
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
-
-log = logger("transactions")
 
 
 class TransactionCoordinator:
@@ -54,7 +50,9 @@ class TransactionCoordinator:
     ) -> None:
         self._replicas = replicas
         self._next_producer_id = next_producer_id
-        self._fetching: set[asyncio.Task[None]] = set()  # requests for producer ids that time-outs need
+        self._producer_ids = ProducerIdFetches(
+            next_producer_id, report=lambda index, timed_out: self.runtime.post(index, timed_out)
+        )
         self._delivery = MarkerDelivery(
             sender,
             timers,
@@ -75,28 +73,15 @@ class TransactionCoordinator:
         return len(self._delivery)
 
     async def stop(self) -> None:
-        for task in sorted(self._fetching, key=lambda task: task.get_name()):
-            task.cancel()
+        await self._producer_ids.stop()
         await self._delivery.stop()
         await self.runtime.stop()
 
     def _perform(self, index: int, message: WriteMarkers | FetchProducerId) -> None:
         if isinstance(message, WriteMarkers):
             self._delivery.start(index, message)
-            return
-        name = f"producer id for {message.transactional_id}"
-        task = asyncio.get_running_loop().create_task(self._fetch_producer_id(index, message), name=name)
-        self._fetching.add(task)
-        task.add_done_callback(self._fetching.discard)
-
-    async def _fetch_producer_id(self, index: int, message: FetchProducerId) -> None:
-        try:
-            fresh = await self._next_producer_id()
-        except ApiError as error:
-            # The next check for time-outs tries again.
-            log.info("no producer id to time out with", reason=error, transactional_id=message.transactional_id)
-            return
-        self.runtime.post(index, AbortTimedOut(transactional_id=message.transactional_id, fresh_producer_id=fresh))
+        else:
+            self._producer_ids.start(index, message)
 
     # --- producers ------------------------------------------------------------------------------------------------
 
