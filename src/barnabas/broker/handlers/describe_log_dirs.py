@@ -1,8 +1,8 @@
 """DescribeLogDirs: the directories of this broker, how full they are and what lies in them.
 
 Versions: 1–5.
-Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Whoever
-names partitions is also told, in a tagged field, what the cleaner does with them and why it does not.
+Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Clients
+that set a tagged field in the request get, in a tagged field, what the cleaner does with each partition or why not.
 Replicas that are being copied to another directory are shown in both, the copy with what it lacks.
 Differs from Kafka: there are no cordoned directories.
 """
@@ -52,7 +52,7 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
                 topic.partitions.append(_future(future.log, log))
                 continue
             row = _partition(log)
-            if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
+            if message.include_cleaner and (status := request.broker.cleaner.status(key)) is not None:
                 row.cleaner = status.sentence
             topic.partitions.append(row)
         result.topics = list(topics.values())

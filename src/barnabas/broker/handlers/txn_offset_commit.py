@@ -41,6 +41,8 @@ async def handle(request: Request, message: TxnOffsetCommitRequest) -> TxnOffset
         return TxnOffsetCommitResponse(topics=order.arrange(refused))
     message.topics = known
     try:
+        if not message.group_id:
+            raise ApiError(errors.INVALID_GROUP_ID)
         response = await _commit(request, message)
     except ApiError as failure:
         error = failure.error

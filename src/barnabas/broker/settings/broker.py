@@ -219,6 +219,11 @@ BROKER_SETTINGS: Final = _table()
 ALIASES: Final = {"log.dir": "log.dirs", "broker.id": "node.id"}
 
 
+def is_known(name: str) -> bool:
+    """Whether a setting has this name; the metadata log may also hold names that mean something to Kafka's plugins."""
+    return name in BROKER_SETTINGS or name.startswith(LISTENER_PREFIX)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
     """One typed value for each of the broker's own settings; topic defaults are together in ``topic_defaults``."""
@@ -268,7 +273,7 @@ class BrokerSettings:
     def of(cls, given: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> BrokerSettings:
         """Read and check every value; InvalidSetting names the first that is wrong and what would be right."""
         given = {ALIASES.get(name, name): text for name, text in given.items()}
-        dynamic = dict(dynamic or {})
+        dynamic = {name: text for name, text in (dynamic or {}).items() if is_known(name)}
         every = {**given, **dynamic}
         values = BROKER_SETTINGS.parse(
             {name: text for name, text in every.items() if not name.startswith(LISTENER_PREFIX)}

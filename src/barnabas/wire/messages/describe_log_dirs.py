@@ -1,7 +1,7 @@
 """DescribeLogDirs: tools ask a broker for its log directories and the replicas in them.
 
-Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds, in a tagged field that
-other clients skip, how a log stands with the cleaner.
+Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds, in a tagged field and
+only for clients that request it in one, the state of a log in the cleaner.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ class DescribeLogDirsRequest(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=ran
         partitions: list[int] = array(int32)
 
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable=True)
+    include_cleaner: bool = boolean(since=2, ignorable=True, tag=TAGS_OF_OURS, tagged_since=2)
 
 
 class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
