@@ -51,7 +51,7 @@ DRIVERS = {
     "coordinator/runtime.py",
     "coordinator/shard_runner.py",
     "coordinator/marker_delivery.py",
-    "coordinator/producer_id_fetches.py",
+    "coordinator/transactions/producer_id_fetches.py",
     "coordinator/markers.py",
     "coordinator/cluster_markers.py",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.coordinator.producer_id_fetches import ProducerIdFetches
+from barnabas.coordinator.transactions.producer_id_fetches import ProducerIdFetches
 from barnabas.coordinator.transactions.requests import AbortTimedOut, FetchProducerId
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from barnabas.coordinator.producer_id_fetches import ProducerIdFetches
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.coordinator.transactions.marker_delivery import MarkerDelivery
 from barnabas.coordinator.transactions.markers import MarkerSender
+from barnabas.coordinator.transactions.producer_id_fetches import ProducerIdFetches
 from barnabas.coordinator.transactions.requests import (
     AddPartitions,
     Describe,

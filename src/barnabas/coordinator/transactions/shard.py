@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.coordinator.runtime.effects import Answer, Effects, ProducerIdEpoch, nothing_to_undo
-from barnabas.coordinator.transactions import records as records
+from barnabas.coordinator.transactions import records
 from barnabas.coordinator.transactions.decisions import end_v1, end_v2, initialised_as, is_expected, stranger
 from barnabas.coordinator.transactions.requests import (
     AbortTimedOut,
