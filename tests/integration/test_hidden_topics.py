@@ -11,6 +11,29 @@ from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbe
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 
 
+def test_a_pattern_stands_for_topics_that_the_member_may_describe(
+    admin: Talk, alice: Talk, grant: Granted, name: str
+) -> None:
+    for letter in "ab":
+        admin.create(f"{name}-{letter}")
+    admin.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[name]))
+    grant(May.READ, G, name)
+    grant(May.DESCRIBE, T, f"{name}-b")
+    heartbeat = ConsumerGroupHeartbeatRequest(
+        group_id=name,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=5000,
+        subscribed_topic_names=[],
+        subscribed_topic_regex=f"{name}-.*",
+        topic_partitions=[],
+    )
+    assert alice.ask(heartbeat, 1).error_code == 0
+    (group,) = admin.ask(ConsumerGroupDescribeRequest(group_ids=[name])).groups
+    (member,) = group.members
+    assert [row.topic_name for row in member.target_assignment.topic_partitions] == [f"{name}-b"]
+
+
 def test_a_group_that_reads_hidden_topics_is_not_described(admin: Talk, alice: Talk, grant: Granted, name: str) -> None:
     admin.create(name)
     admin.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[name, f"{name}-idle"]))

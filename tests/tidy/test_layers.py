@@ -48,12 +48,12 @@ MACHINES = (
     "coordinator/",
 )
 DRIVERS = {
-    "coordinator/runtime.py",
-    "coordinator/shard_runner.py",
-    "coordinator/marker_delivery.py",
+    "coordinator/runtime/runtime.py",
+    "coordinator/runtime/shard_runner.py",
+    "coordinator/transactions/marker_delivery.py",
     "coordinator/transactions/producer_id_fetches.py",
-    "coordinator/markers.py",
-    "coordinator/cluster_markers.py",
+    "coordinator/transactions/markers.py",
+    "coordinator/transactions/cluster_markers.py",
 }
 
 
