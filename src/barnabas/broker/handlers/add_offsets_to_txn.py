@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
 from barnabas.broker.coordinators.transaction_calls import add_for_client
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.runtime.partitioning import partition_of

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.transaction_calls import add_for_client
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions

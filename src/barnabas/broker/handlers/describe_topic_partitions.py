@@ -8,6 +8,7 @@ Differs from Kafka: authorised operations are not listed while there are no righ
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final, TypeAlias
 
 from barnabas.broker.access import permissions
@@ -116,18 +117,21 @@ def _partition(index: int, partition: PartitionImage, alive: set[int]) -> Partit
 
 def _needs(request: GuardedRequest, message: DescribeTopicPartitionsRequest) -> Message | None:
     """DESCRIBE on each topic."""
+    check_cursor(message)
     names = sorted({row.name for row in message.topics} or set(request.image.topics.by_name))
-    allowed = [name for name in names if permissions.may_describe_topic(request, name)]
-    refused = [
-        Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name)
-        for name in (names if message.topics else ())
-        if name not in allowed
-    ]
+    if message.cursor is not None:
+        names = names[bisect_left(names, message.cursor.topic_name) :]
+    allowed, denied = permissions.parted(names, lambda name: permissions.may_describe_topic(request, name))
+    refused = [Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name) for name in denied]
+    if not message.topics:
+        refused = []  # what may not be described does not exist in a list of all topics
     if not allowed:
         return DescribeTopicPartitionsResponse(topics=refused)
+    if message.cursor is not None and message.cursor.topic_name != allowed[0]:
+        message.cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=allowed[0], partition_index=0)
     message.topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in allowed]
     request.when_answered(lambda answer: answer.topics.extend(refused))
     return None
 
 
-API: Final = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=_needs)
+API: Final = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=_needs, refuse=refuse)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.metadata.image import ClusterImage

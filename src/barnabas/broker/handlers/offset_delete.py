@@ -7,7 +7,11 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors

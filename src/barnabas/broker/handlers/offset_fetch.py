@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
@@ -119,15 +122,18 @@ def _needs(request: GuardedRequest, message: OffsetFetchRequest) -> Message | No
     )
     code = errors.GROUP_AUTHORIZATION_FAILED.code
     refused = [ResponseGroup(group_id=group.group_id, error_code=code) for group in denied]
-    hidden = {}
+    hidden, orders = {}, {}
     for group in message.groups:
         if group.topics is not None:
+            orders[group.group_id] = TopicOrder(group.topics)
             group.topics, hidden[group.group_id] = permissions.parted(group.topics, lambda row: _may_see(request, row))
 
     def amend(answer: OffsetFetchResponse) -> None:
         for group in answer.groups:
             group.topics = [row for row in group.topics if _may_see(request, row)]
-            group.topics += partition_errors(hidden.get(group.group_id, ()), errors.TOPIC_AUTHORIZATION_FAILED)
+            if group.group_id in orders:
+                refusals = partition_errors(hidden[group.group_id], errors.TOPIC_AUTHORIZATION_FAILED)
+                group.topics = orders[group.group_id].arrange([*group.topics, *refusals])
         answer.groups += refused
 
     request.when_answered(amend)
@@ -151,11 +157,14 @@ def _needs_single(request: GuardedRequest, message: OffsetFetchRequest) -> Messa
     ]
     if not is_allowed:
         return OffsetFetchResponse(error_code=error.code, topics=refused)
+    order = None
     if message.topics is not None:
-        message.topics = allowed
+        order, message.topics = TopicOrder(message.topics), allowed
 
     def amend(answer: OffsetFetchResponse) -> None:
-        answer.topics = [row for row in answer.topics if _may_see(request, row)] + refused
+        answer.topics = [row for row in answer.topics if _may_see(request, row)]
+        if order is not None:
+            answer.topics = order.arrange([*answer.topics, *refused])
 
     request.when_answered(amend)
     return None

@@ -14,6 +14,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.admission import Guards, Manner, admit
 from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
