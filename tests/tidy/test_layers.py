@@ -51,6 +51,7 @@ DRIVERS = {
     "coordinator/runtime/runtime.py",
     "coordinator/runtime/shard_runner.py",
     "coordinator/transactions/marker_delivery.py",
+    "coordinator/transactions/producer_id_fetches.py",
     "coordinator/transactions/markers.py",
     "coordinator/transactions/cluster_markers.py",
 }

@@ -382,6 +382,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_muted = False
         try:
             if self._stash:
+                self.arrived_ns = self._now_ns()  # it waited behind its own connection, as if in the socket
                 self._process_stash()
         except Malformed as error:
             self._hang_up(error)

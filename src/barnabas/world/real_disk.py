@@ -22,6 +22,10 @@ OPEN_FILES_MAX: Final = 1 << 20
 
 T = TypeVar("T")
 
+# Logs hold what clients write, and the metadata log credentials: other users of the machine read neither.
+FILE_MODE: Final = 0o600
+DIRECTORY_MODE: Final = 0o700
+
 
 class RealLock:
     def __init__(self, descriptor: int) -> None:
@@ -47,7 +51,7 @@ class RealDisk:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(self._resources, path, _called(os.open, path, flags, 0o644))
+        return RealFile(self._resources, path, _called(os.open, path, flags, FILE_MODE))
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -59,7 +63,7 @@ class RealDisk:
         return os.path.isdir(path)
 
     def make_directory(self, path: str) -> None:
-        _called(os.makedirs, path, 0o755, True)
+        _called(os.makedirs, path, DIRECTORY_MODE, True)
 
     def rename(self, source: str, target: str) -> None:
         _called(os.replace, source, target)
@@ -97,7 +101,7 @@ class RealDisk:
             file.close()
 
     def lock(self, path: str) -> RealLock:
-        descriptor = _called(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o644)
+        descriptor = _called(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, FILE_MODE)
         try:
             # flock keeps out ourselves and each other; Java's brokers take the older lock of the two.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -192,9 +192,18 @@ def split(
         answer = response()
         setattr(answer, answers, refused)
         return answer
+    kept = {id(row) for row in allowed}
+    is_kept = [id(row) in kept for row in getattr(message, field)]
     setattr(message, field, allowed)
-    request.when_answered(lambda answer: getattr(answer, answers).extend(refused))
+    request.when_answered(lambda answer: _put_back(getattr(answer, answers), refused, is_kept))
     return None
+
+
+def _put_back(answers: list[Any], refused: list[Any], is_kept: list[bool]) -> None:
+    """Put the refused rows where the request has them; the handler answers the rows that were kept in their order."""
+    answered, denied = iter(list(answers)), iter(refused)
+    found = [next(answered if kept else denied, None) for kept in is_kept]
+    answers[:] = [*(row for row in found if row is not None), *answered, *denied]
 
 
 def partitions(

@@ -5,7 +5,8 @@ transactions at once, and may merely ask whether partitions are a part of one. B
 told INVALID_PRODUCER_EPOCH.
 Behaviour: one partition that does not exist, or that clients may not write to, fails the whole transaction; the others
 of it are then answered with OPERATION_NOT_ATTEMPTED.
-Differs from Kafka: nothing known.
+Differs from Kafka: while the markers of the last transaction are being written, a client's request waits for them
+(`add.partitions.to.txn.retry.backoff.max.ms`) before it is answered with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, TypeAlias
 
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.coordinators.transaction_calls import add_for_client
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
@@ -92,16 +94,18 @@ async def _ask(
         return await request.broker.transactions.verify(
             VerifyPartitions(transactional_id=transaction.transactional_id, producer=producer, partitions=partitions)
         )
-    outcome = await request.broker.transactions.add_partitions(
-        AddPartitions(
-            transactional_id=transaction.transactional_id,
-            producer=producer,
-            partitions=partitions,
-            # A broker that adds for a producer does so because the producer speaks version 2.
-            version=EPOCH_BUMP_SINCE if request.version >= BROKERS_SINCE else 0,
-        )
+    addition = AddPartitions(
+        transactional_id=transaction.transactional_id,
+        producer=producer,
+        partitions=partitions,
+        # A broker that adds for a producer does so because the producer speaks version 2.
+        version=EPOCH_BUMP_SINCE if request.version >= BROKERS_SINCE else 0,
     )
-    error = outcome.error
+    if request.version < BROKERS_SINCE:
+        error = (await add_for_client(request.broker, addition)).error
+    else:
+        # The broker that sent it waits by itself, and other transactions share its connection.
+        error = (await request.broker.transactions.add_partitions(addition)).error
     if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
         error = errors.INVALID_PRODUCER_EPOCH
     return dict.fromkeys(sorted(partitions), error)

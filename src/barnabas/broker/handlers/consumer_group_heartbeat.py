@@ -35,6 +35,7 @@ async def handle(request: Request, message: ConsumerGroupHeartbeatRequest) -> Co
                 client_id=request.header.client_id or "",
                 client_host=f"/{request.connection.peer[0]}",
                 new_member_id="" if message.member_id else str(request.broker.world.entropy.uuid()),
+                may_describe=None if request.asker is None else request.asker.may_describe,
             ),
         )
     except ApiError as error:

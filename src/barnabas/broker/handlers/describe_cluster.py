@@ -26,9 +26,7 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
     if message.endpoint_type != BROKERS:
         is_known = message.endpoint_type == CONTROLLERS
         error = errors.MISMATCHED_ENDPOINT_TYPE if is_known else errors.UNSUPPORTED_ENDPOINT_TYPE
-        return DescribeClusterResponse(
-            error_code=error.code, error_message=error.text, endpoint_type=message.endpoint_type
-        )
+        return DescribeClusterResponse(error_code=error.code, error_message=error.text)
     response = DescribeClusterResponse(cluster_id=broker.cluster_id, controller_id=broker.broker_id)
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)

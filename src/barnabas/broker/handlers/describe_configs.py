@@ -81,7 +81,7 @@ def _row(item: Described, message: DescribeConfigsRequest) -> Row:
         is_sensitive=item.setting.sensitive,
         synonyms=[
             DescribeConfigsResponse.DescribeConfigsSynonym(name=name, value=value, source=source)
-            for name, value, source in item.chain
+            for name, value, source in item.synonyms
         ]
         if message.include_synonyms
         else [],

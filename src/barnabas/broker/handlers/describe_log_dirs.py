@@ -2,9 +2,9 @@
 
 Versions: 1–5.
 Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and without replicas. A
-request that names partitions also gets, in a tagged field, the state of the cleaner for each of them. A replica that is
-being copied to another directory is listed in both; the offset lag of the copy is what it lacks. A replica whose log
-is damaged or offline carries the reason in a tagged field.
+replica that is being copied to another directory is listed in both; the offset lag of the copy is what it lacks.
+Clients that set a tagged field in the request also get tagged fields in the response: the state of each log in the
+cleaner, the fault of a damaged log, and the logs that are offline.
 Differs from Kafka: there are no cordoned directories.
 """
 
@@ -53,12 +53,12 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
                 topic.partitions.append(_future(future.log, log))
                 continue
             row = _partition(log)
-            if (fault := store.faults.get(key)) is not None:
+            if message.include_state and (fault := store.faults.get(key)) is not None:
                 row.fault = fault.reason
-            if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
+            if message.include_state and (status := request.broker.cleaner.status(key)) is not None:
                 row.cleaner = status.sentence
             topic.partitions.append(row)
-        for fault in store.faults.inside(directory):
+        for fault in store.faults.inside(directory) if message.include_state else ():
             name, index = fault.partition
             if fault.is_offline and (wanted is None or (name, index) in wanted):
                 topic = topics.setdefault(name, DescribeLogDirsResponse.DescribeLogDirsTopic(name=name))

@@ -45,7 +45,8 @@ async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResp
             ]
         )
     if request.version < MEMBERS_SINCE:
-        return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        row_code = response.members[0].error_code if response.members else 0  # without a row the member has left
+        return LeaveGroupResponse(error_code=response.error_code or row_code)
     return response
 
 

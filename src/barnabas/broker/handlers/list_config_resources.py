@@ -35,9 +35,11 @@ def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigR
         raise ApiError(errors.UNSUPPORTED_VERSION)
     image = request.broker.image
     wanted = message.resource_types or KNOWN
+    brokers = [str(node_id) for node_id in sorted(image.brokers)]
     names = {
         ResourceType.TOPIC: sorted(image.topics.by_name),
-        ResourceType.BROKER: [str(node_id) for node_id in sorted(image.brokers)],
+        ResourceType.BROKER: brokers,
+        ResourceType.BROKER_LOGGER: brokers,
         ResourceType.GROUP: sorted(
             resource.name for resource in image.configs.by_resource if resource.type == ResourceType.GROUP
         ),
@@ -45,7 +47,7 @@ def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigR
     return ListConfigResourcesResponse(
         config_resources=[
             ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
+            for kind in (ResourceType.GROUP, ResourceType.BROKER_LOGGER, ResourceType.BROKER, ResourceType.TOPIC)
             if kind in wanted
             for name in names[kind]
         ]

@@ -43,18 +43,15 @@ CONSUMER: Final = -1
 
 
 def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse | Deferred:
-    response = ListOffsetsResponse()
     times = OffsetTimes()
-    seen = set()
+    topics: dict[str, dict[int, Row]] = {}
     for topic in message.topics:
-        rows = []
+        rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             row, partition = Row(partition_index=asked.partition_index), None
-            rows.append(row)
             try:
-                if (topic.name, asked.partition_index) in seen:
+                if asked.partition_index in rows:
                     raise ApiError(errors.INVALID_REQUEST, "the partition is named twice")
-                seen.add((topic.name, asked.partition_index))
                 partition = request.broker.replicas.leader_in(
                     topic.name, asked.partition_index, asked.current_leader_epoch
                 )
@@ -70,7 +67,13 @@ def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse
                 error = as_api_error(failure, partition).error
                 is_old = error is errors.OFFSET_NOT_AVAILABLE and request.version < NOT_AVAILABLE_SINCE
                 row.error_code = (errors.LEADER_NOT_AVAILABLE if is_old else error).code
-        response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+            rows[asked.partition_index] = row  # of a partition that is named twice, the refusal
+    response = ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=list(rows.values()))
+            for name, rows in topics.items()
+        ]
+    )
     return times.answer(request, response)
 
 

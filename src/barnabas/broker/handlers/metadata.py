@@ -5,7 +5,8 @@ Behaviour: null topics means all (v1+; v0 says so with an empty list), an empty 
 made if the client and ``auto.create.topics.enable`` allow it; until its leader is known here the answer says so and
 the client asks again. Brokers are listed under the listener that the request came in on. Topics are named by id from
 version 12 on; before it, a request that names one so is refused as INVALID_REQUEST, topic by topic.
-Differs from Kafka: nothing known.
+Differs from Kafka: a topic that is created on demand is answered once it exists; Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION at once, creates the topic behind it, and the client must retry.
 """
 
 from __future__ import annotations
@@ -98,12 +99,13 @@ def _answer(request: Request, message: MetadataRequest, refused: dict[str, error
     if message.topics is None or (request.version == 0 and not message.topics):
         response.topics = [_topic(image.topics.by_name[name], nodes) for name in sorted(image.topics.by_name)]
     else:
-        response.topics = [_asked(request, topic, nodes, refused) for topic in message.topics]
+        wanted = {(topic.topic_id, topic.name): topic for topic in message.topics}  # each once
+        response.topics = [_asked(request, topic, nodes, refused) for topic in wanted.values()]
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)
     if message.include_topic_authorized_operations:
         for row in response.topics:
-            if row.name and row.error_code == errors.NONE.code:
+            if row.name:
                 row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name)
     return response
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -29,10 +30,10 @@ ResponseTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
 async def handle(request: Request, message: OffsetCommitRequest) -> OffsetCommitResponse:
-    groups = request.broker.groups
+    groups, order = request.broker.groups, TopicOrder(message.topics)
     known, refused = _sorted_out(request.broker.image, message.topics, uses_ids=request.version >= IDS_SINCE)
     if not known:
-        return OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=order.arrange(refused))
     message.topics = known
     try:
         response: OffsetCommitResponse = await groups.ask(
@@ -41,7 +42,7 @@ async def handle(request: Request, message: OffsetCommitRequest) -> OffsetCommit
         )
     except ApiError as error:
         response = OffsetCommitResponse(topics=[_answer(topic, error.error) for topic in known])
-    response.topics += refused
+    response.topics = order.arrange([*response.topics, *refused])
     return response
 
 

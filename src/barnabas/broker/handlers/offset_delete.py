@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
+from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -26,7 +27,7 @@ ResponseTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 async def handle(request: Request, message: OffsetDeleteRequest) -> OffsetDeleteResponse:
     if not message.group_id:
         raise ApiError(errors.INVALID_GROUP_ID)
-    topics = request.broker.image.topics.by_name
+    topics, order = request.broker.image.topics.by_name, TopicOrder(message.topics)
     known, refused = [], []
     for topic in message.topics:
         found = topics.get(topic.name)
@@ -41,7 +42,8 @@ async def handle(request: Request, message: OffsetDeleteRequest) -> OffsetDelete
     response: OffsetDeleteResponse = await request.broker.groups.ask(
         message.group_id, GroupRequest(message, request.version)
     )
-    response.topics += refused
+    if not response.error_code:
+        response.topics = order.arrange([*response.topics, *refused])
     return response
 
 

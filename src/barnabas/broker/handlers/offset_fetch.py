@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
@@ -47,7 +48,9 @@ async def handle(request: Request, message: OffsetFetchRequest) -> OffsetFetchRe
 async def _fetch(request: Request, group: RequestGroup, require_stable: bool) -> ResponseGroup:
     image, uses_ids = request.broker.image, request.version >= IDS_SINCE
     unknown: list[ResponseTopics] = []
+    order = None
     if uses_ids and group.topics is not None:
+        order = TopicOrder(group.topics)
         unknown = partition_errors(
             (topic for topic in group.topics if topic.topic_id not in image.topics.by_id), errors.UNKNOWN_TOPIC_ID
         )
@@ -58,7 +61,8 @@ async def _fetch(request: Request, group: RequestGroup, require_stable: bool) ->
         return ResponseGroup(group_id=group.group_id, error_code=error.error.code)
     if uses_ids:
         response.topics = _identified(image, response.topics)
-    response.topics += unknown
+    if order is not None:
+        response.topics = order.arrange([*response.topics, *unknown])
     return response
 
 
@@ -118,15 +122,18 @@ def _needs(request: GuardedRequest, message: OffsetFetchRequest) -> Message | No
     )
     code = errors.GROUP_AUTHORIZATION_FAILED.code
     refused = [ResponseGroup(group_id=group.group_id, error_code=code) for group in denied]
-    hidden = {}
+    hidden, orders = {}, {}
     for group in message.groups:
         if group.topics is not None:
+            orders[group.group_id] = TopicOrder(group.topics)
             group.topics, hidden[group.group_id] = permissions.parted(group.topics, lambda row: _may_see(request, row))
 
     def amend(answer: OffsetFetchResponse) -> None:
         for group in answer.groups:
             group.topics = [row for row in group.topics if _may_see(request, row)]
-            group.topics += partition_errors(hidden.get(group.group_id, ()), errors.TOPIC_AUTHORIZATION_FAILED)
+            if group.group_id in orders:
+                refusals = partition_errors(hidden[group.group_id], errors.TOPIC_AUTHORIZATION_FAILED)
+                group.topics = orders[group.group_id].arrange([*group.topics, *refusals])
         answer.groups += refused
 
     request.when_answered(amend)
@@ -150,11 +157,14 @@ def _needs_single(request: GuardedRequest, message: OffsetFetchRequest) -> Messa
     ]
     if not is_allowed:
         return OffsetFetchResponse(error_code=error.code, topics=refused)
+    order = None
     if message.topics is not None:
-        message.topics = allowed
+        order, message.topics = TopicOrder(message.topics), allowed
 
     def amend(answer: OffsetFetchResponse) -> None:
-        answer.topics = [row for row in answer.topics if _may_see(request, row)] + refused
+        answer.topics = [row for row in answer.topics if _may_see(request, row)]
+        if order is not None:
+            answer.topics = order.arrange([*answer.topics, *refused])
 
     request.when_answered(amend)
     return None

@@ -23,10 +23,10 @@ PROTOCOL_SINCE: Final = 5
 
 
 async def handle(request: Request, message: SyncGroupRequest) -> SyncGroupResponse:
-    if not message.group_id:
-        raise ApiError(errors.INVALID_GROUP_ID)
     if request.version >= PROTOCOL_SINCE and (message.protocol_type is None or message.protocol_name is None):
         raise ApiError(errors.INCONSISTENT_GROUP_PROTOCOL)
+    if not message.group_id:
+        raise ApiError(errors.INVALID_GROUP_ID)
     response: SyncGroupResponse = await request.broker.groups.ask(
         message.group_id, GroupRequest(message, request.version)
     )

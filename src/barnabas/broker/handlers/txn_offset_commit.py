@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.admission import Guards, Manner, admit
+from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -35,18 +36,21 @@ ResponseTopic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
 
 async def handle(request: Request, message: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    order = TopicOrder(message.topics)
     known, refused = _sorted_out(request.broker.image, message.topics)
     if not known:
-        return TxnOffsetCommitResponse(topics=refused)
+        return TxnOffsetCommitResponse(topics=order.arrange(refused))
     message.topics = known
     try:
+        if not message.group_id:
+            raise ApiError(errors.INVALID_GROUP_ID)
         response = await _commit(request, message)
     except ApiError as failure:
         error = failure.error
         if request.version < LOADING_SINCE and error is errors.COORDINATOR_LOAD_IN_PROGRESS:
             error = errors.COORDINATOR_NOT_AVAILABLE
         response = TxnOffsetCommitResponse(topics=[_answer(topic, error) for topic in known])
-    response.topics += refused
+    response.topics = order.arrange([*response.topics, *refused])
     return response
 
 

@@ -57,15 +57,19 @@ class BrokerAdmin(AdminDoor):
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, fenced)
 
     async def describe_log_dirs(
-        self, broker: int, partitions: Iterable[TopicPartition] | None = None
+        self, broker: int, partitions: Iterable[TopicPartition] | None = None, *, include_state: bool = False
     ) -> tuple[LogDirectory, ...]:
-        """Every directory of a broker with the replicas that it holds, or with these of them."""
+        """Every directory of a broker with the replicas that it holds, or with these of them.
+
+        ``include_state`` also requests the state of each log in the cleaner, which only Barnabas knows.
+        """
         topics: dict[str, list[int]] = {}
         for topic, index in partitions or ():
             topics.setdefault(topic, []).append(index)
         asked = DescribeLogDirsRequest.DescribableLogDirTopic
         rows = None if partitions is None else [asked(topic=name, partitions=each) for name, each in topics.items()]
-        answer = await self._broker(broker, DescribeLogDirsRequest(topics=rows), DescribeLogDirsResponse)
+        request = DescribeLogDirsRequest(topics=rows, include_state=include_state)
+        answer = await self._broker(broker, request, DescribeLogDirsResponse)
         error = problem(answer.error_code, None, about=f"broker {broker}")
         if error is not None:
             raise error

@@ -1,7 +1,8 @@
 """DescribeLogDirs: tools ask a broker for its log directories and the replicas in them.
 
-Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds tagged fields, which
-other clients skip: the state of the cleaner for a log, the fault of a damaged log, and whether that log is offline.
+Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds tagged fields to the
+response, only for clients that request them with a tagged field: the state of a log in the cleaner, the fault of a
+damaged log, and whether that log is offline.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class DescribeLogDirsRequest(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=ran
         partitions: list[int] = array(int32)
 
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable=True)
+    include_state: bool = boolean(since=2, ignorable=True, tag=TAGS_OF_OURS, tagged_since=2)
 
 
 class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
