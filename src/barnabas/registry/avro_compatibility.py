@@ -136,4 +136,4 @@ def _same_name(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
 
 
 def _shown(schema: dict[str, Any]) -> str:
-    return str(schema.get("name", schema["type"])) if isinstance(schema, dict) else "a union"
+    return str(schema.get("name", schema["type"]))

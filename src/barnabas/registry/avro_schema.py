@@ -164,6 +164,26 @@ def canonical(schema: AvroSchema, *, normalize: bool = False) -> str:
     return json.dumps(_Printer(normalize=normalize).shown(schema.said, ""), ensure_ascii=False, separators=(",", ":"))
 
 
+def resolved(schema: AvroSchema) -> str:
+    """The text with the definitions of the references in it, each where its name is used first."""
+    defined: set[str] = set()
+
+    def inlined(said: Any) -> Any:
+        if isinstance(said, list):
+            return [inlined(each) for each in said]
+        if isinstance(said, str):
+            return inlined(schema.named[said]) if said in schema.named and said not in defined else said
+        found = {key: value for key, value in said.items() if not key.startswith("__")}
+        if found["type"] in NAMED:
+            defined.add(found["name"])
+        if "fields" in found:
+            found["fields"] = [{**each, "type": inlined(each["type"])} for each in found["fields"]]
+        return found | {key: inlined(found[key]) for key in ("items", "values") if key in found}
+
+    whole = _Printer(normalize=False).shown(inlined(schema.parsed), "")
+    return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+
+
 class _Printer:
     def __init__(self, *, normalize: bool) -> None:
         self._normalize = normalize

@@ -265,7 +265,7 @@ class Node:
 
 def _pieces(said: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The constraints of a schema, one kind at a time, each with the keywords of its kind."""
-    about = {key: said[key] for key in ("title", "description", "default", "$id", "id") if key in said}
+    about: dict[str, Any] = {key: said[key] for key in ("title", "description", "default", "$id", "id") if key in said}
     if "const" in said:
         yield "const", {**about, "const": said["const"]}
     if "enum" in said:

@@ -132,7 +132,7 @@ def _compiled(text: str, references: Mapping[str, str]) -> Any:
                 ["protoc", f"-I{root}", f"-I{INCLUDED}", "--include_imports", f"--descriptor_set_out={target}", MAIN]
             )
         if code != 0 or not target.exists():
-            raise InvalidSchema(_reason(said[0] if said else ""))
+            raise InvalidSchema(_reason("".join(said).replace(f"{root}/", "")))
         return descriptor_pb2.FileDescriptorSet.FromString(target.read_bytes())
 
 

@@ -7,7 +7,7 @@ context has ids of its own, from 1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,6 +23,8 @@ from barnabas.registry.records import (
     StoredSchema,
     decode,
 )
+
+E = TypeVar("E")
 
 DEFAULT_LEVEL: Final = "BACKWARD"
 DEFAULT_MODE: Final = "READWRITE"
@@ -95,11 +97,8 @@ class State:
 
     def _forget(self, key: SchemaKey, schema: StoredSchema) -> None:
         context = context_of(key.subject)
-        for index, entry in ((self._by_id, (context, schema.id)), (self._by_guid, (context, schema.guid))):
-            keys = index[entry]  # type: ignore[index]
-            del keys[key]
-            if not keys:
-                del index[entry]  # type: ignore[attr-defined]
+        _drop(self._by_id, (context, schema.id), key)
+        _drop(self._by_guid, (context, schema.guid), key)
         for target in self.targets(schema):
             referrers = self._referrers[target]
             referrers.discard(key)
@@ -217,6 +216,12 @@ class State:
 
     def all_contexts(self) -> list[str]:
         return [DEFAULT_CONTEXT, *sorted(self.contexts - {DEFAULT_CONTEXT})]
+
+
+def _drop(index: dict[E, dict[SchemaKey, None]], entry: E, key: SchemaKey) -> None:
+    del index[entry][key]
+    if not index[entry]:
+        del index[entry]
 
 
 def _put_or_drop(table: dict[str | None, Any], subject: str | None, value: Any) -> None:

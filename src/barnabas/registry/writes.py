@@ -28,6 +28,7 @@ from barnabas.registry.records import (
     guid_of,
 )
 from barnabas.registry.state import State
+from barnabas.rest.errors import RestError
 
 LEVELS: Final = (
     "NONE",
@@ -261,7 +262,5 @@ def delete_context(state: State, context: str) -> Written:
     if context not in state.contexts or context == DEFAULT_CONTEXT:
         raise errors.subject_not_found(f":{context}:")
     if state.subjects_under(f":{context}:"):
-        raise errors.RestError(
-            errors.UNPROCESSABLE, f"the context {context} has subjects", code=errors.CONTEXT_NOT_EMPTY
-        )
+        raise RestError(errors.UNPROCESSABLE, f"the context {context} has subjects", code=errors.CONTEXT_NOT_EMPTY)
     return Written(None, [(ContextKey(context), None)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ class Server:
         self._tls = tls
         self.host = host
         self.port = port
+        self._listening: socket.socket | None = None
         self._server: _Uvicorn | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -51,10 +53,18 @@ class Server:
         shown = f"[{host}]" if ":" in host else host
         return f"{'http' if self._tls is None else 'https'}://{shown}:{self.port}"
 
+    def bind(self) -> None:
+        """Take the port, without serving yet; raises PortBusy, or OSError for an address of another machine."""
+        self._listening = _listen(self.host, self.port)
+        self.port = self._listening.getsockname()[1]
+
     async def start(self) -> None:
-        """Raises PortBusy, or OSError for an address that this machine does not have."""
-        listening = _listen(self.host, self.port)
-        self.port = listening.getsockname()[1]
+        """Serve; raises what ``bind`` raises if that was not called before."""
+        if self._listening is None:
+            self.bind()
+        assert self._listening is not None
+        listening, self._listening = self._listening, None
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         tls = self._tls
         config = uvicorn.Config(
             self._application,
@@ -86,6 +96,9 @@ class Server:
 
     async def stop(self) -> None:
         """Stop accepting, let requests under way finish for a while, close."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         if self._server is not None and self._running is not None:
             self._server.should_exit = True
             await asyncio.wait([self._running])
