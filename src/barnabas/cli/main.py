@@ -63,6 +63,8 @@ COMMANDS: Final = {
     "acl": Command("cluster.acl", "list, create and delete rules of who may do what"),
     "user": Command("cluster.user", "create, list and delete those who sign in by SCRAM"),
     "txn": Command("cluster.txn", "list, describe and abort transactions; say what readers are waiting for"),
+    "registry": Command("serve.registry", "run the schema registry of a cluster"),
+    "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines of a file on Spark"),
     "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
     "profile": Command("terminal.profile", "name clusters and how to sign in to them, and choose one"),
