@@ -14,7 +14,7 @@ from typing import Any, Final
 from barnabas.client.admin.client import Admin
 from barnabas.client.admin.topics import NewTopic
 from barnabas.client.consumer import Consumer
-from barnabas.client.errors import OffsetGone, ProducerFenced, RecordTooLarge
+from barnabas.client.errors import OffsetGone, ProducerFenced, RecordTooLarge, TransactionAborted
 from barnabas.client.producer import Producer
 from barnabas.client.settings.client import Settings
 from barnabas.client.settings.consumer import ConsumerSettings
@@ -155,9 +155,9 @@ class SchemaLog:
         try:
             async with asyncio.timeout(WRITE_SECONDS_MAX):
                 offset = await _append(producer, records)
-        except ProducerFenced:
+        except (ProducerFenced, TransactionAborted) as error:  # nothing was written
             await self.resign()
-            raise NotLeader("another process has taken the lead") from None
+            raise NotLeader(f"another process has taken the lead ({error})") from None
         except RecordTooLarge as error:
             raise errors.store_failed(f"the topic {TOPIC} does not accept the record: {error}") from error
         except TimeoutError:

@@ -1,7 +1,7 @@
 """``barnabas registry``: run the schema registry alone, for a cluster that runs elsewhere or needs authentication.
 
-``barnabas up`` runs the same beside its broker, through ``rest.py``. Of several processes for one cluster one leads; the
-others answer reads and forward writes.
+``barnabas up`` runs the same beside its broker, through ``rest.py``. Of several processes for one cluster one leads;
+the others answer reads and forward writes.
 """
 
 from __future__ import annotations

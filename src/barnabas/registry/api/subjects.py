@@ -123,9 +123,7 @@ async def register(request: Request) -> Response:
         raise errors.invalid_subject(subject)
     call.allow("write", subject)
     found = await call.registry.register(await call.draft(subject), normalize=is_true(request, "normalize"))
-    said = described(found)
-    del said["subject"]
-    return call.answer(said)
+    return call.answer({"id": found.id, "version": found.version, "guid": found.guid})
 
 
 async def delete_version(request: Request) -> Response:
