@@ -16,7 +16,7 @@ import pytest
 
 from barnabas.testing import Broker, RegistryProcess
 
-REGISTRATIONS = int(os.environ.get("BARNABAS_REGISTRATIONS", "80"))
+REGISTRATIONS = int(os.environ.get("BARNABAS_REGISTRATIONS", "40"))
 CLIENTS = 8
 SECONDS_MAX = 60.0
 HTTP = httpx.Client(verify=False, limits=httpx.Limits(max_keepalive_connections=0))

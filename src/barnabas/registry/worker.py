@@ -10,6 +10,7 @@ import os
 import resource
 import struct
 import sys
+import traceback
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -57,6 +58,9 @@ def _performed(job: Job) -> Result:
         return Result(invalid="the schema is nested too deeply")
     except MemoryError:
         return Result(invalid="the schema needs too much memory")
+    except Exception as error:  # noqa: BLE001 - libraries parse here what strangers send
+        traceback.print_exc()
+        return Result(invalid=f"the schema cannot be read ({type(error).__name__})")
 
 
 def read_frame(source: BinaryIO) -> bytes | None:
