@@ -57,6 +57,7 @@ COMMANDS: Final = {
     "group": Command("cluster.group", "list, describe, move and delete consumer groups; how far they are behind"),
     "produce": Command("records.produce", "send records read from standard input"),
     "consume": Command("records.consume", "print records of topics"),
+    "schema": Command("records.schema", "create, get, list, check, compare and delete schemas of the registry"),
     "reassign": Command("cluster.reassign", "move partitions from broker to broker"),
     "leader": Command("cluster.leader", "elect leaders of partitions"),
     "config": Command("cluster.config", "show and change the settings of topics, brokers and groups"),

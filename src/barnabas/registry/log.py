@@ -29,6 +29,7 @@ from barnabas.registry.state import State
 from barnabas.registry.writes import Record
 
 _log: Final = logger("registry")
+WRITER_ID: Final = f"barnabas-registry-{TOPIC}"  # one for the topic: groups of other names fence each other too
 PLACE: Final = TopicPartition(TOPIC, 0)
 POLL_MS: Final = 200
 RETRY_SECONDS: Final = 0.5
@@ -43,9 +44,8 @@ class NotLeader(BarnabasError):
 
 
 class SchemaLog:
-    def __init__(self, settings: Settings, *, writer_id: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._writer_id = writer_id
         self.cluster_id = ""
         self.state = State()
         self.is_read = asyncio.Event()  # everything that was there at the start
@@ -125,7 +125,7 @@ class SchemaLog:
     async def lead(self) -> None:
         """Take the right to write from every other process, then read what they have written."""
         await self.resign()
-        settings = client_settings(ProducerSettings, self._settings, transactional_id=self._writer_id, linger_ms=0)
+        settings = client_settings(ProducerSettings, self._settings, transactional_id=WRITER_ID, linger_ms=0)
         producer: Producer = Producer(settings)
         try:
             await producer.begin_transaction()

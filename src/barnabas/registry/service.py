@@ -43,7 +43,7 @@ class SchemaRegistry:
         pool: Pool | None = None,
     ) -> None:
         self.group = group
-        self._log = SchemaLog(settings, writer_id=f"{group}-writer")
+        self._log = SchemaLog(settings)
         self._pool = pool or Pool()
         self.election = Election(
             settings,

@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.serve.registry import SERVICE as REGISTRY
 from barnabas.cli.serve.registry import served as registry_served
@@ -66,28 +66,28 @@ async def serve(services: list[Callable[[], AbstractAsyncContextManager[Server]]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    stopping = [asyncio.ensure_future(stop.wait())]
+    stopping: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
     if with_parent:
         stopping.append(asyncio.ensure_future(_parent_gone()))
     try:
         async with AsyncExitStack() as stack:
             servers = []
-            for each in services:
+            for service in services:
                 try:
-                    servers.append(await stack.enter_async_context(each()))
+                    servers.append(await stack.enter_async_context(service()))
                 except PortBusy as error:
                     print(f"barnabas: {error}; --port N takes another", file=sys.stderr)
                     return BUSY
                 print(f"READY {servers[-1].url}", flush=True)
-            ends = [asyncio.ensure_future(each.wait()) for each in servers]
+            ends: list[asyncio.Future[Any]] = [asyncio.ensure_future(each.wait()) for each in servers]
             await asyncio.wait([*stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
             has_failed = any(each.done() for each in ends)
-            for each in ends:
-                each.cancel()
+            for end in ends:
+                end.cancel()
         return 1 if has_failed else 0
     finally:
-        for each in stopping:
-            each.cancel()
+        for waiting in stopping:
+            waiting.cancel()
 
 
 async def _parent_gone() -> None:
