@@ -55,11 +55,16 @@ class SchemaLog:
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
 
+    async def exists(self) -> bool:
+        """Whether there is the topic; raises if no broker answers."""
+        async with Admin(self._settings) as admin:
+            self.cluster_id = (await admin.describe_cluster()).cluster_id
+            return not isinstance((await admin.describe_topics([TOPIC]))[TOPIC], ApiError)
+
     async def start(self) -> None:
         """Create the topic if there is none, and begin to read it."""
         async with Admin(self._settings) as admin:
             await _ensure_topic(admin)
-            self.cluster_id = (await admin.describe_cluster()).cluster_id
         self._reading = asyncio.get_running_loop().create_task(self._read(), name="registry-reader")
 
     async def close(self) -> None:

@@ -31,10 +31,6 @@ class Pool:
         self._all: set[Process] = set()
         self._waiting = 0
 
-    async def start(self) -> None:
-        """Have one worker ready before the first job."""
-        self._idle.append(await self._spawn())
-
     async def close(self) -> None:
         for process in list(self._all):
             await self._end(process)

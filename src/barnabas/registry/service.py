@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self
 
 from barnabas.client.settings.client import Settings
+from barnabas.model.errors import BarnabasError
 from barnabas.registry import errors, writes
 from barnabas.registry.election import SESSION_MS, Election
 from barnabas.registry.engines import CheckJob, FormatJob, Parsed, ParseJob, Source
@@ -28,6 +29,7 @@ TEXT_BYTES_MAX: Final = 1_000_000  # about what a topic accepts by default
 REFERENCES_MAX: Final = 1000  # of one schema, indirect ones too
 PARSED_MAX: Final = 10_000  # results that are remembered
 LEAD_SECONDS_MAX: Final = 15.0
+WATCH_SECONDS: Final = 2.0  # between two looks for the topic
 
 
 class SchemaRegistry:
@@ -53,6 +55,9 @@ class SchemaRegistry:
             on_deposed=self._log.resign,
             session_ms=session_ms,
         )
+        self._is_awake = False
+        self._waking = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
         self._subject_locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._write_lock = asyncio.Lock()
         self._parsed: dict[tuple[Source, bool, bool], Parsed] = {}
@@ -67,19 +72,36 @@ class SchemaRegistry:
         self.election.address = url
 
     async def __aenter__(self) -> Self:
-        await self._pool.start()
-        try:
-            await self._log.start()
-        except BaseException:
-            await self._pool.close()
-            raise
-        self.election.start()
+        """Without the topic nothing is started: a cluster that has no schemas has no group and no topic for them."""
+        if await self._log.exists():
+            await self._wake()
+        else:
+            self._watching = asyncio.get_running_loop().create_task(self._watch(), name="registry-topic")
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
         await self.election.close()
         await self._log.close()
         await self._pool.close()
+
+    async def _watch(self) -> None:
+        """Until another process has created the topic, or a write has."""
+        while not self._is_awake:
+            await asyncio.sleep(WATCH_SECONDS)
+            with suppress(BarnabasError):
+                if await self._log.exists():
+                    await self._wake()
+
+    async def _wake(self) -> None:
+        """Create the topic if there is none, read it, and take part in the election."""
+        async with self._waking:
+            if not self._is_awake:
+                await self._log.start()
+                self.election.start()
+                self._is_awake = True
 
     @property
     def state(self) -> State:
@@ -87,14 +109,15 @@ class SchemaRegistry:
 
     @property
     def is_read(self) -> bool:
-        return self._log.is_read.is_set()
+        return not self._is_awake or self._log.is_read.is_set()
 
     @property
     def cluster_id(self) -> str:
         return self._log.cluster_id
 
     async def wait_until_read(self) -> None:
-        await self._log.is_read.wait()
+        if self._is_awake:
+            await self._log.is_read.wait()
 
     async def catch_up(self) -> None:
         """Read what another process has written by now."""
@@ -261,6 +284,7 @@ class SchemaRegistry:
 
     async def leads_soon(self) -> bool:
         """Whether this process leads, or another one is known to; waits a while for the election's end."""
+        await self._wake()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LEAD_SECONDS_MAX
         while not self.election.leads:

@@ -54,7 +54,10 @@ def up_cluster(
         address = host or "127.0.0.1"
         configs = _configs(home, brokers=brokers, host=address, port=port, overrides=assignments(overrides))
         with supervised(home):
-            rest = None if registry_port is None else RestProcess(host=address, registry_port=registry_port)
+            rest = None
+            if registry_port is not None:
+                listener = dict(properties(configs[0].read_text())).get("listeners", "")
+                rest = RestProcess(host=address, registry_port=registry_port, listener=listener)
             cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile, rest=rest)
             return asyncio.run(cluster.run())
     finally:

@@ -23,7 +23,9 @@ BUSY: Final = 75
 
 
 class RestProcess:
-    def __init__(self, *, host: str, registry_port: int) -> None:
+    def __init__(self, *, host: str, registry_port: int, listener: str) -> None:
+        """``listener`` is the broker's first one; a client without credentials must be able to use it."""
+        self._is_open = listener.upper().startswith("PLAINTEXT://")
         self._host = host
         self._registry_port = registry_port
         self._child: Process | None = None
@@ -33,7 +35,11 @@ class RestProcess:
         """What the banner says of each service."""
         found = []
         for service in SERVICES.values():
-            if service.missing:
+            if not self._is_open:
+                found.append(
+                    f"  {service.title} not started: the broker asks for credentials; see barnabas registry --help"
+                )
+            elif service.missing:
                 found.append(f"  {service.title} not installed: {service.install}")
             else:
                 host = f"[{self._host}]" if ":" in self._host else self._host
@@ -41,7 +47,7 @@ class RestProcess:
         return found
 
     def start(self, servers: str) -> None:
-        if not any(service.missing for service in SERVICES.values()):
+        if self._is_open and not any(service.missing for service in SERVICES.values()):
             self._watching = asyncio.get_running_loop().create_task(self._watch(servers), name="rest-process")
 
     async def stop(self) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Final
 
 from barnabas.ops.failure import Failure
+
+PORT_VARIABLE: Final = "BARNABAS_REGISTRY_PORT"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -22,7 +26,13 @@ def configure(parser: ArgumentParser) -> None:
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
     add("-n", "--brokers", "--nodes", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
     add("--profile", metavar="NAME", help="let every command find it: write this profile, and use it")
-    add("--registry-port", type=int, metavar="N", help="port of the schema registry beside the broker (default 8081)")
+    add(
+        "--registry-port",
+        type=int,
+        metavar="N",
+        default=os.environ.get(PORT_VARIABLE),
+        help=f"port of the schema registry beside the broker; ${PORT_VARIABLE}, else 8081",
+    )
     add("--no-rest", action="store_true", help="run no HTTP services (schema registry) beside the broker")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 

@@ -57,7 +57,9 @@ def up(
         settings = BrokerSettings.of(given)
         write_logs(settings.observe)
         _warn_of_unused(settings)
-        rest = None if registry_port is None else RestProcess(host=host or LOOPBACK, registry_port=registry_port)
+        rest = None
+        if registry_port is not None:
+            rest = RestProcess(host=host or LOOPBACK, registry_port=registry_port, listener=settings.listeners[0])
         return _run(settings, is_ephemeral=ephemeral, profile=profile, rest=rest)
     except CannotListen as error:
         is_choosable = error.is_listener_taken and config is None
