@@ -18,6 +18,7 @@ from barnabas.testing import Broker, RegistryProcess
 
 REGISTRATIONS = int(os.environ.get("BARNABAS_REGISTRATIONS", "40"))
 CLIENTS = 8
+FIRST = 1_000_000  # the number of a schema that is registered again and again
 SECONDS_MAX = 60.0
 HTTP = httpx.Client(verify=False, limits=httpx.Limits(max_keepalive_connections=0))
 
@@ -34,6 +35,8 @@ def leads(registry: RegistryProcess) -> bool:
 
 
 def leader_of(registries: list[RegistryProcess]) -> RegistryProcess:
+    """The first registration makes the topic, and the election over it."""
+    register([each.url for each in registries], FIRST)
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
         for each in registries:
@@ -41,6 +44,13 @@ def leader_of(registries: list[RegistryProcess]) -> RegistryProcess:
                 return each
         time.sleep(0.05)
     raise AssertionError("there is no leader")
+
+
+def until_leads(registry: RegistryProcess) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not leads(registry):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def register(urls: list[str], number: int) -> int:
@@ -122,7 +132,7 @@ def test_a_leader_that_was_frozen_cannot_write_when_it_wakes() -> None:
             )
         )
         waiting.start()
-        leader_of([other])
+        until_leads(other)
         second = register([other.url], 2)
         frozen.resume()
         waiting.join()
@@ -141,6 +151,7 @@ def test_a_follower_forwards_writes_and_reads_them_back() -> None:
         RegistryProcess(broker.bootstrap_servers) as two,
     ):
         follower = two if leader_of([one, two]) is one else one
+        assert not leads(follower)
         schema_id = register([follower.url], 1)
         assert_same(follower.url, {1: schema_id})
         refused = HTTP.put(f"{follower.url}/config", json={"compatibility": "SIDEWAYS"})

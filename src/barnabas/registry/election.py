@@ -46,6 +46,7 @@ class Election(RebalanceListener):
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="latest",
+            partition_assignment_strategy=("cooperative-sticky",),  # a member that joins does not take the lead
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=min(HEARTBEAT_MS, session_ms // 3),
         )

@@ -7,11 +7,9 @@ being compared is believed to be compatible; where that belief was used, the com
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Final, TypeAlias
 
-import re2
-
+from barnabas.registry import json_differences as of
 from barnabas.registry.incompatibility import Incompatibility
 from barnabas.registry.json_schema import JsonSchema, Node
 
@@ -120,8 +118,6 @@ class Comparison:
             if original.kind != "false" and update.kind != "true":
                 yield "TYPE_CHANGED", path
             return
-        from barnabas.registry import json_differences as of
-
         match original.kind:
             case "string":
                 yield from of.strings(original, update, path)
@@ -160,15 +156,3 @@ class Comparison:
                 if self.is_compatible(found):
                     return found if len(original.parts) == 1 else [*found, ("PRODUCT_TYPE_NARROWED", path)]
         return None
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern of ``patternProperties`` is found in a name; one that RE2 does not know matches nothing."""
-    try:
-        return re2.search(pattern, name) is not None
-    except re2.error:
-        return False
-
-
-def decimal(value: float | None) -> Decimal | None:
-    return None if value is None else Decimal(str(value))

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from decimal import Decimal
+from typing import Any, Protocol, TypeAlias
+
+import re2
 
 from barnabas.registry.json_schema import Node
 
-if TYPE_CHECKING:
-    from barnabas.registry.json_compatibility import Comparison
-
+Diffs: TypeAlias = "list[tuple[str, str]]"  # names and paths
 Found: TypeAlias = "Iterator[tuple[str, str]]"
+
+
+class Comparison(Protocol):
+    """What compares the schemas inside of two schemas."""
+
+    def compare(self, original: Node | None, update: Node | None, path: str) -> Diffs: ...
+
+    def is_compatible(self, found: Diffs) -> bool: ...
 
 
 def _bound(keyword: str, name: str, original: Any, update: Any, path: str) -> Found:
@@ -39,8 +48,6 @@ def strings(original: Node, update: Node, path: str) -> Found:
 
 
 def numbers(original: Node, update: Node, path: str) -> Found:
-    from barnabas.registry.json_compatibility import decimal
-
     for keyword, name in (
         ("maximum", "MAXIMUM"),
         ("minimum", "MINIMUM"),
@@ -48,7 +55,7 @@ def numbers(original: Node, update: Node, path: str) -> Found:
         ("exclusiveMinimum", "EXCLUSIVE_MINIMUM"),
     ):
         yield from _bound(keyword, name, original.limit(keyword), update.limit(keyword), path)
-    before, after = decimal(original.number("multipleOf")), decimal(update.number("multipleOf"))
+    before, after = _decimal(original.number("multipleOf")), _decimal(update.number("multipleOf"))
     if before != after:
         if before is None or after is None:
             name = "ADDED" if before is None else "REMOVED"
@@ -117,10 +124,8 @@ def _is_open_object(node: Node) -> bool:
 
 def _schema_of_more(node: Node, name: str) -> Node | None:
     """The schema of a property that the object does not name; None if it says nothing or forbids it."""
-    from barnabas.registry.json_compatibility import matches
-
     for pattern, schema in node.children("patternProperties").items():
-        if matches(pattern, name):
+        if _matches(pattern, name):
             return schema
     additional = node.child("additionalProperties")
     if additional is None:
@@ -326,3 +331,15 @@ def _matching(edges: list[dict[int, list[tuple[str, str]]]]) -> dict[int, int]:
     for index in range(len(edges)):
         augment(index, set())
     return matched
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whether a pattern of ``patternProperties`` is found in a name; one that RE2 does not know matches nothing."""
+    try:
+        return re2.search(pattern, name) is not None
+    except re2.error:
+        return False
+
+
+def _decimal(value: float | None) -> Decimal | None:
+    return None if value is None else Decimal(str(value))

@@ -62,7 +62,7 @@ def add_access(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if SERVICE.missing:
         raise Failure(f"the registry needs {', '.join(SERVICE.missing)}: {SERVICE.install}")
-    from barnabas.cli.serve.rest import serve
+    from barnabas.cli.serve.http_services import serve
     from barnabas.observe.lines import write_logs
 
     write_logs()

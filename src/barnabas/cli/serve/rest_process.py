@@ -13,13 +13,13 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from typing import Final
 
+from barnabas.cli.serve.http_services import BUSY
 from barnabas.cli.serve.rest_services import SERVICES
 
 BACKOFF_SECONDS: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 30.0
 STEADY_SECONDS: Final = 60.0  # after which the back-off starts anew
 STOP_SECONDS_MAX: Final = 15.0
-BUSY: Final = 75
 
 
 class RestProcess:

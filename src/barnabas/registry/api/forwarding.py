@@ -10,8 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas.client.errors import RegistryUnreachable
-from barnabas.client.serdes.registry_http import HttpAnswer, ask
+from barnabas.http import client as http
 from barnabas.observe.log import logger
 from barnabas.registry import errors
 from barnabas.registry.api.requests import Call, media_type
@@ -25,7 +24,8 @@ _log: Final = logger("registry")
 FORWARDED: Final = "x-forward"
 PASSED_ON: Final = ("authorization", "content-type", "accept")
 PAUSE_SECONDS: Final = 0.1
-ANSWER_MS_MAX: Final = 40_000
+ANSWER_SECONDS_MAX: Final = 40.0
+ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 def by_leader(handler: Handler) -> Handler:
@@ -64,16 +64,16 @@ async def _forward(call: Call) -> Response:
     query = request.scope["query_string"].decode("latin-1")
     headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
     try:
-        answer = await ask(
+        answer = await http.request(
             request.method,
             f"{leader}{target}{f'?{query}' if query else ''}",
             body=await request.body(),
             headers={**headers, FORWARDED: "true"},
-            timeout_ms=ANSWER_MS_MAX,
-            ssl=request.app.peer_tls,
-            what="the leader of the registry",
+            size_bytes_max=ANSWER_BYTES_MAX,
+            timeout_seconds=ANSWER_SECONDS_MAX,
+            tls=request.app.peer_tls,
         )
-    except RegistryUnreachable as error:
+    except http.RequestFailed as error:
         if request.method == "DELETE":  # a second attempt would not find what the first one deleted
             raise errors.forwarding_failed(str(error)) from error
         raise _Retriable(str(error)) from error
@@ -82,7 +82,7 @@ async def _forward(call: Call) -> Response:
     return Response(answer.body, status_code=answer.status, media_type=media_type(request.headers.get("accept", "")))
 
 
-def _check_leads(answer: HttpAnswer) -> None:
+def _check_leads(answer: http.Response) -> None:
     if answer.status != errors.SERVER_ERROR:
         return
     try:
@@ -93,7 +93,7 @@ def _check_leads(answer: HttpAnswer) -> None:
         raise _Retriable("the process at the leader's address does not lead any more")
 
 
-async def _read_own_write(call: Call, answer: HttpAnswer) -> None:
+async def _read_own_write(call: Call, answer: http.Response) -> None:
     """A client that reads here what it has just written finds it."""
     if answer.status < errors.NOT_FOUND:
         try:
