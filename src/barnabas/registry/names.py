@@ -35,7 +35,7 @@ def normal(text: str, *, context: str = DEFAULT_CONTEXT) -> str:
 
 
 def context_of(subject: str) -> str:
-    return parse(subject).context
+    return parse(subject).context if subject.startswith(":") else DEFAULT_CONTEXT
 
 
 def context_name(text: str) -> str:

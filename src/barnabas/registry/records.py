@@ -7,7 +7,6 @@ not the key's bytes. Records of unknown kinds are kept out of the state and left
 from __future__ import annotations
 
 import hashlib
-import uuid
 from typing import Any, Final
 
 import msgspec
@@ -161,7 +160,8 @@ def guid_of(
         _digest_metadata(digest, metadata)
     if rule_set is not None:
         digest.update(b"\1" + _encode(rule_set))
-    return str(uuid.UUID(bytes=digest.digest()))
+    shown = digest.hexdigest()
+    return f"{shown[:8]}-{shown[8:12]}-{shown[12:16]}-{shown[16:20]}-{shown[20:]}"
 
 
 def _digest_metadata(digest: Any, metadata: dict[str, Any]) -> None:

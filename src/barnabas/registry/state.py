@@ -77,7 +77,7 @@ class State:
         if before is not None:
             self._forget(key, before)
         if schema is not None:
-            is_newest = not versions or key.version > max(versions)
+            is_newest = not versions or key.version > next(reversed(versions))
             versions[key.version] = schema
             if not is_newest:
                 self._versions[key.subject] = dict(sorted(versions.items()))
@@ -92,8 +92,9 @@ class State:
         self._max_ids[context] = max(self._max_ids.get(context, 0), schema.id)
         self._by_id.setdefault((context, schema.id), {})[key] = None
         self._by_guid.setdefault((context, schema.guid), {})[key] = None
-        for target in self.targets(schema):
-            self._referrers.setdefault(target, set()).add(key)
+        if schema.references:
+            for target in self.targets(schema):
+                self._referrers.setdefault(target, set()).add(key)
 
     def _forget(self, key: SchemaKey, schema: StoredSchema) -> None:
         context = context_of(key.subject)
