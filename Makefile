@@ -86,7 +86,7 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
 
-conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients
+conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
