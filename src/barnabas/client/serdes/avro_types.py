@@ -6,15 +6,14 @@ field with a default has it in the schema too, so that older data can be read.
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import uuid
+from importlib import import_module
 from typing import Any, Final, Generic
 
 from barnabas.client.serdes.serde import Place, T, needed, undecodable, unencodable
 
-# What fastavro takes as it is.
-NATIVE: Final = (bytes, datetime.datetime, datetime.date, datetime.time, uuid.UUID, decimal.Decimal)
+# Types of values that fastavro takes as they are; neither a clock nor chance is used here.
+_NATIVE: Final = (("datetime", "datetime"), ("datetime", "date"), ("datetime", "time"), ("uuid", "UUID"))
+NATIVE: Final[tuple[type, ...]] = (bytes, *(getattr(import_module(module), name) for module, name in _NATIVE))
 _PLAIN: Final = {
     "NoneType": "null",
     "BoolType": "boolean",
