@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.settings import Settings
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.settings.client import Settings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.settings import InvalidSetting
