@@ -15,6 +15,8 @@ def main() -> None:
     json.loads(sys.stdin.readline())
     for line in sys.stdin:
         command = json.loads(line)
+        if command["op"] == "stop":
+            say(event="stopped", name=command["name"], epoch=command["epoch"])
         if command["op"] != "start":
             continue
         name, epoch, config = command["name"], command["epoch"], command["config"]

@@ -13,6 +13,7 @@ from barnabas.connect.worker.settings import WorkerSettings
 from barnabas.connect.worker.state import Stores
 from barnabas.connect.worker.store import (
     Connector,
+    State,
     TargetState,
     connector_record,
     generation_record,
@@ -247,7 +248,8 @@ class Herder:
         return {"message": f"The offsets of {name} have been reset"}
 
     def _check_stopped(self, connector: Connector) -> None:
-        if connector.target is not TargetState.STOPPED:
+        status = self._stores.status.connectors.get(connector.name)
+        if connector.target is not TargetState.STOPPED or status is None or status.state != State.STOPPED:
             path = f"/connectors/{connector.name}/stop"
             raise RestError(BAD_REQUEST, f"stop the connector before you change its offsets: PUT {path}")
 

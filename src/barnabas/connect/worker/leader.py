@@ -40,7 +40,9 @@ class Leader:
         worker_id: str,
         driver: str,
         driver_settings: Mapping[str, Any],
+        tracks_topics: bool = True,
     ) -> None:
+        self._tracks_topics = tracks_topics
         self._stores = stores
         self._knowledge = knowledge
         self._machine = Machine(worker_id)
@@ -141,6 +143,8 @@ class Leader:
                 case "offsets":
                     records = [offset_record(event["name"], each[0], each[1]) for each in event["entries"]]
                     await self._stores.offsets.write(self._plain, records)
+                case "topics" if not self._tracks_topics:
+                    pass
                 case "topics":
                     known = self._stores.status.topics.get(event["name"], set())
                     now_ms = time.time_ns() // 1_000_000
@@ -195,6 +199,8 @@ class Leader:
             command["entries"] = [list(each) for each in self._stores.offset.entries(command["name"])]
             if not self._driver.is_running:
                 await self._driver.start()
+        elif command["op"] == "stop" and not self._driver.is_running:
+            self._on_event({"event": "stopped", "name": command["name"], "epoch": command["epoch"]})
         await self._driver.tell(command)
 
     async def _look_after_driver(self) -> None:

@@ -84,6 +84,7 @@ class Machine:
     _hosted: dict[str, _Hosted] = field(default_factory=dict)
     _epoch: int = 0
     _idle: set[str] = field(default_factory=set)  # connectors whose status says STOPPED
+    _stopping: dict[str, _Hosted] = field(default_factory=dict)  # until the driver says that their batch is done
 
     @property
     def is_needed(self) -> bool:
@@ -107,6 +108,8 @@ class Machine:
             if not hosted.is_failed:
                 effects.append(self._statuses(name, hosted, State.UNASSIGNED, State.UNASSIGNED))
         self._hosted.clear()
+        effects += [self._at_rest(name, hosted) for name, hosted in self._stopping.items()]
+        self._stopping.clear()
         return effects
 
     def reconcile(self, config: ConfigState, facts: Mapping[str, Facts], now: float) -> list[Effect]:
@@ -114,8 +117,9 @@ class Machine:
         effects: list[Effect] = []
         for name in [name for name in self._hosted if config.get(name) is None]:
             effects += self._drop(name)
-        for name in self._idle - set(config.names()):
+        for name in (self._idle | set(self._stopping)) - set(config.names()):
             effects.append(Store("status", [status_record(name, None, None)]))
+            self._stopping.pop(name, None)
         self._idle &= set(config.names())
         for name in config.names():
             connector = config.get(name)
@@ -134,21 +138,23 @@ class Machine:
 
     def _stopped(self, name: str, facts: Facts | None) -> list[Effect]:
         hosted = self._hosted.pop(name, None)
-        if hosted is None and name in self._idle:
-            return []
-        self._idle.add(name)
-        count = hosted.task_count if hosted is not None else facts.task_count if facts is not None else 0
-        version = hosted.version if hosted is not None else facts.version if facts is not None else None
-        records = [status_record(name, task, None) for task in range(count)]
-        records.append(status_record(name, None, self._status(State.STOPPED, version)))
-        effects: list[Effect] = [Store("status", records)]
         if hosted is not None:
-            effects.insert(0, Tell({"op": "stop", "name": name, "epoch": hosted.epoch}))
-        return effects
+            self._stopping[name] = hosted
+            return [Tell({"op": "stop", "name": name, "epoch": hosted.epoch})]
+        if name in self._idle or name in self._stopping:
+            return []
+        count = 0 if facts is None else facts.task_count
+        return [self._at_rest(name, _Hosted(0, 0, False, count, None if facts is None else facts.version))]
+
+    def _at_rest(self, name: str, hosted: _Hosted) -> Store:
+        self._idle.add(name)
+        records = [status_record(name, task, None) for task in range(hosted.task_count)]
+        return Store("status", [*records, status_record(name, None, self._status(State.STOPPED, hosted.version))])
 
     def _started(self, connector: Connector, facts: Facts, now: float) -> list[Effect]:
         name = connector.name
         self._idle.discard(name)
+        self._stopping.pop(name, None)
         is_paused = connector.target is TargetState.PAUSED
         hosted = self._hosted.get(name)
         if hosted is None or hosted.revision != connector.revision:
@@ -231,8 +237,12 @@ class Machine:
         return self._start(connector, facts[name], attempts=0, states=states)
 
     def on_event(self, event: Mapping[str, Any], now: float) -> list[Effect]:
-        """Take in an event of the driver: ``running``, ``failed`` or others, which are not this machine's."""
+        """Take in an event of the driver: ``running``, ``failed`` or ``stopped``."""
         name, epoch = event.get("name"), event.get("epoch")
+        stopping = self._stopping.get(str(name))
+        if stopping is not None and event.get("event") == "stopped":
+            del self._stopping[str(name)]
+            return [self._at_rest(str(name), stopping)]
         hosted = self._hosted.get(str(name))
         if hosted is None or hosted.epoch != epoch:
             return []

@@ -180,6 +180,7 @@ class Worker:
             worker_id=worker_id,
             driver=self._driver,
             driver_settings=driver,
+            tracks_topics=settings.topic_tracking_enable,
         )
 
     def _plugin_settings(self) -> dict[str, Any]:
