@@ -32,7 +32,8 @@ GRACE_SECONDS: Final = 20.0  # for a batch under way when a query is stopped
 LANE_PAUSE_FIRST: Final = 5.0  # seconds before a lane that failed is started again
 LANE_PAUSE_MAX: Final = 300.0
 _RETRIABLE: Final = re.compile(
-    r"RetriableError|Timed out while waiting for the Python worker|ConnectionRefused|DISCONNECTED|TIMED_OUT|UNKNOWN_TOPIC_OR_PARTITION"
+    "RetriableError|Timed out while waiting for the Python worker|ConnectionRefused"
+    "|DISCONNECTED|TIMED_OUT|UNKNOWN_TOPIC_OR_PARTITION"
 )
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]
 

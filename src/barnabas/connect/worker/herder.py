@@ -22,6 +22,7 @@ from barnabas.connect.worker.store import (
     target_record,
     topic_record,
 )
+from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.rest.errors import RestError
@@ -176,14 +177,12 @@ class Herder:
         self.connector(name, "Unknown connector {}")
         await leader.write_configs([target_record(name, target)])
         await leader.settle()
-        await self._stores.statuses.catch_up()
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
         """Restart a connector; return its status."""
         leader = self._leading()
         self.connector(name, "Unknown connector: {}")
         await leader.restart(name, include_tasks=include_tasks, only_failed=only_failed)
-        await self._stores.statuses.catch_up()
         return await self.status(name)
 
     async def restart_task(self, name: str, task: int) -> None:
@@ -239,7 +238,7 @@ class Herder:
         self._check_stopped(connector)
         if await self._is_sink(connector):
             outcome = (await Admin(cluster=self._cluster).delete_groups([SINK_GROUP + name]))[SINK_GROUP + name]
-            if outcome is not None and outcome.error.name != "GROUP_ID_NOT_FOUND":
+            if outcome is not None and outcome.error is not errors.GROUP_ID_NOT_FOUND:
                 raise RestError(BAD_REQUEST, f"the offsets of group {SINK_GROUP + name} cannot be deleted: {outcome}")
         else:
             known = self._stores.offset.entries(name)
@@ -281,6 +280,8 @@ class Herder:
             if forgotten:
                 await admin.delete_group_offsets(SINK_GROUP + name, forgotten)
         except ApiError as error:
+            if error.error is errors.GROUP_ID_NOT_FOUND and not changed:
+                return  # nothing to forget
             raise RestError(BAD_REQUEST, f"group {SINK_GROUP + name}: {error}") from error
 
     async def reset_topics(self, name: str) -> None:

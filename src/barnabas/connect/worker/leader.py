@@ -86,19 +86,17 @@ class Leader:
         """Write records to the config topic in a transaction, and wait until this worker has read them."""
         async with self._writing:
             async with self._configs.transaction():
-                await self._stores.configs.write(self._configs, records)
-            await self._stores.configs.catch_up()
+                ends = await self._stores.configs.write(self._configs, records)
+            await self._stores.configs.wait_for(ends)
         self.wake()
 
     async def write_offsets(self, records: Iterable[Write]) -> None:
         """Write records to the offset topic, and wait until this worker has read them."""
-        await self._stores.offsets.write(self._plain, records)
-        await self._stores.offsets.catch_up()
+        await self._stores.offsets.wait_for(await self._stores.offsets.write(self._plain, records))
 
     async def write_statuses(self, records: Iterable[Write]) -> None:
         """Write records to the status topic, and wait until this worker has read them."""
-        await self._stores.statuses.write(self._plain, records)
-        await self._stores.statuses.catch_up()
+        await self._stores.statuses.wait_for(await self._stores.statuses.write(self._plain, records))
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart a connector now."""
@@ -192,7 +190,7 @@ class Leader:
                 async with self._writing, self._configs.transaction():
                     await self._stores.configs.write(self._configs, effect.records)
             elif effect.records:
-                await self._stores.statuses.write(self._plain, effect.records)
+                await self.write_statuses(effect.records)
 
     async def _tell(self, command: dict[str, Any]) -> None:
         if command["op"] == "start":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -89,15 +89,23 @@ class TopicLog:
         admin = Admin(cluster=self._cluster)
         wanted = dict.fromkeys(self._partitions, LATEST_TIMESTAMP)
         listed = await admin.list_offsets(wanted, isolation_level=ISOLATION)
-        ends = {place: entry.offset for place, entry in listed.items()}
+        await self.wait_for({place: entry.offset for place, entry in listed.items()})
+
+    async def wait_for(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Wait until everything before these offsets has been applied."""
         async with asyncio.timeout(READ_SECONDS_MAX), self._moved:
             await self._moved.wait_for(lambda: all(self._positions.get(place, -1) >= ends[place] for place in ends))
 
-    async def write(self, producer: Producer[bytes, bytes], records: Iterable[Write]) -> None:
-        """Write records and wait until they are acknowledged."""
-        for key, value in records:
-            await producer.send_soon(self.topic, value, key=key)
+    async def write(self, producer: Producer[bytes, bytes], records: Iterable[Write]) -> dict[TopicPartition, int]:
+        """Write records, wait until they are acknowledged, and return the offset after the last one by partition."""
+        deliveries = [await producer.send_soon(self.topic, value, key=key) for key, value in records]
         await producer.flush()
+        ends: dict[TopicPartition, int] = {}
+        for delivery in deliveries:
+            where = await delivery
+            place = TopicPartition(self.topic, where.partition)
+            ends[place] = max(ends.get(place, 0), where.offset + 1)
+        return ends
 
     async def stop(self) -> None:
         """Stop reading."""
