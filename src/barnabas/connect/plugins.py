@@ -167,6 +167,13 @@ class Source(_Connector[C]):
     def committed(self, until: Offset) -> None:
         """Everything up to here is durable in the topics: the system that was read may forget it."""
 
+    def sample(self, count: int) -> Iterator[Record]:
+        """Yield records for a dry run. Override it if ``start`` leaves something behind at the source."""
+        since = self.start()
+        until = self.latest(since, Limit(count, 1024 * 1024))
+        for part in self.split(since, until, 1) if until != since else ():
+            yield from self.read(part)
+
     def entries(self, offset: Offset) -> list[Entry]:
         """Return an offset as Kafka Connect shows it: one entry for each partition of the source."""
         return [Entry({"connector": self.context.name}, offset)] if offset else []

@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.observe.log import logger
 
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+LOG_BYTES_MAX: Final = 64 * 1024 * 1024  # a longer log is begun anew when the process starts
 REQUEST_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
 
@@ -28,13 +30,26 @@ class ChildDied(ConnectError):
     """The child process ended before it answered."""
 
 
+def _is_small(path: Path) -> bool:
+    return not path.exists() or path.stat().st_size < LOG_BYTES_MAX
+
+
 class Child:
     """A Python module run as a child process. It gets its settings as the first line, never as arguments."""
 
-    def __init__(self, module: str, settings: Mapping[str, Any], on_event: OnEvent | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        settings: Mapping[str, Any],
+        on_event: OnEvent | None = None,
+        *,
+        log: Path | None = None,
+    ) -> None:
+        """``log`` is a file for what the process prints; without it that goes where the worker's own lines go."""
         self.module = module
         self._settings = dict(settings)
         self._on_event = on_event
+        self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -52,15 +67,19 @@ class Child:
 
     async def start(self) -> None:
         """Start the process and tell it its settings."""
+        errors = None if self._log is None else self._log.open("ab" if _is_small(self._log) else "wb")
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             self.module,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
             limit=LINE_BYTES_MAX,
             start_new_session=True,  # Ctrl-C reaches the worker, which stops its children in order
         )
+        if errors is not None:
+            errors.close()
         self._reading = asyncio.create_task(self._read(self._process), name=f"connect-{self.module}")
         await self.tell(self._settings)
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from barnabas.client.producer import Producer
@@ -49,7 +50,8 @@ class Leader:
         told = {**client, "transactional.id": f"connect-cluster-{group}"}
         self._configs: Producer[bytes, bytes] = Producer(ProducerSettings.of(told))
         self._plain: Producer[bytes, bytes] = Producer(ProducerSettings.of({**client, "linger.ms": "5"}))
-        self._driver = Child(driver, driver_settings, self._on_event)
+        log = Path(driver_settings["data_dir"]) / "driver.log"
+        self._driver = Child(driver, driver_settings, self._on_event, log=log)
         self._driver_pause = 0.0
         self._idle_since: float | None = None
         self._news = asyncio.Event()
