@@ -40,9 +40,8 @@ class RestClient:
         self._url: str = arguments.url.rstrip("/")
         user = os.environ.get(USER_VARIABLE, "")
         name, _, password = user.partition(":")
-        auth = (name, password) if user else None
-        self._client = httpx.Client(timeout=SECONDS_MAX, auth=auth)
-        self._failed = httpx.HTTPError
+        self._auth = (name, password) if user else None
+        self._http = httpx
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Return the JSON of an answer, or None if it is empty; raise ``Failure`` for an error."""
@@ -63,8 +62,8 @@ class RestClient:
     def _send(self, method: str, path: str, body: Any) -> Any:
         for left in range(RETRIES, -1, -1):
             try:
-                answer = self._client.request(method, self._url + path, json=body)
-            except self._failed as error:
+                answer = self._http.request(method, self._url + path, json=body, auth=self._auth, timeout=SECONDS_MAX)
+            except self._http.HTTPError as error:
                 way_out = "start one with `barnabas connect worker`"
                 raise Failure(f"no worker answers at {self._url}: {error}; {way_out}") from error
             if answer.status_code != CONFLICT or "leader" not in answer.text or not left:
