@@ -12,6 +12,9 @@ from typing import Any
 
 import httpx
 
+from barnabas import Consumer, Producer, TopicPartition
+from barnabas.client.settings.consumer import ConsumerSettings
+from barnabas.client.settings.producer import ProducerSettings
 from barnabas.connect.worker.settings import WorkerSettings
 from barnabas.connect.worker.worker import Worker
 from barnabas.testing import BrokerProcess
@@ -19,6 +22,31 @@ from barnabas.testing import BrokerProcess
 WAIT_SECONDS_MAX = 150
 ORDERS = 300
 LINES = 50
+NUMBERS = 40
+PLUGIN = """
+from barnabas.connect.plugins import Config, Part, Record, Source, connector
+
+class Keys(Config):
+    topic: str
+    count: int
+
+@connector("numbers")
+class Numbers(Source[Keys]):
+    Config = Keys
+    lane = "own"
+
+    def latest(self, since, limit):
+        return {"n": min(self.config.count, since.get("n", 0) + 15)}
+
+    def split(self, since, until, tasks):
+        bounds = range(since.get("n", 0), until["n"] + 1)
+        middle = bounds[len(bounds) // 2]
+        return [Part({"n": bounds[0]}, {"n": middle}), Part({"n": middle}, {"n": bounds[-1]})]
+
+    def read(self, part):
+        for number in range(part.since["n"], part.until["n"]):
+            yield Record(self.config.topic, {"number": number})
+"""
 
 
 async def until(condition: Callable[[], Any]) -> Any:
@@ -52,12 +80,30 @@ def sunk(directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+async def send(broker: BrokerProcess, topic: str, value: bytes) -> None:
+    async with Producer(ProducerSettings.of({"bootstrap.servers": broker.bootstrap_servers})) as producer:
+        await producer.send(topic, value)
+
+
+async def dead_letters(broker: BrokerProcess) -> bool:
+    """Return whether the record that is not JSON has arrived, with the reason in its headers."""
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "isolation.level": "read_committed"}
+    async with Consumer(ConsumerSettings.of(settings)) as consumer:
+        await consumer.assign([TopicPartition("dead", 0)], until_end=True)
+        found = await consumer.poll(timeout_ms=1000)
+    assert {record.value for record in found} <= {b"not json"}
+    return bool(found) and dict(found[0].headers)["__connect.errors.stage"] == b"VALUE_CONVERTER"
+
+
 async def flow(broker: BrokerProcess, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out"
     source.write_text("".join(f"line {number}\n" for number in range(LINES)))
     given = {"bootstrap.servers": broker.bootstrap_servers, "port": "0", "data.dir": str(tmp_path / "data")}
     plain = {"value.converter": "json", "value.converter.schemas.enable": "false", "key.converter": "string"}
-    worker = Worker(WorkerSettings.read(given))
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "numbers.py").write_text(PLUGIN)
+    worker = Worker(WorkerSettings.read(given | {"plugins.directory": str(plugins)}))
     await worker.start()
     try:
         async with httpx.AsyncClient(base_url=worker.url, timeout=90) as client:
@@ -74,22 +120,33 @@ async def flow(broker: BrokerProcess, tmp_path: Path) -> None:
             await put(
                 client,
                 "sink",
-                **{"connector.class": "files-sink", "path": str(target), "topics": "orders,lines"},
+                **{"connector.class": "files-sink", "path": str(target), "topics": "orders,lines,numbers"},
                 **{"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"},
                 **{"errors.deadletterqueue.topic.replication.factor": "1"},
+                **{"errors.deadletterqueue.context.headers.enable": "true"},
+                **plain,
+            )
+            await put(
+                client,
+                "own",
+                **{"connector.class": "numbers", "topic": "numbers", "count": str(NUMBERS)},
+                **{"tasks.max": "2"},
                 **plain,
             )
             await until(lambda: len(sunk(target)) >= LINES + ORDERS // 3)
+            await send(broker, "lines", b"not json")
             assert worker.driver_pid is not None
             killed = worker.driver_pid
             os.kill(killed, signal.SIGKILL)
             await until(lambda: worker.driver_pid not in (None, killed))
-            await until(lambda: len(sunk(target)) >= LINES + ORDERS)
+            await until(lambda: len(sunk(target)) >= LINES + ORDERS + NUMBERS)
+            await until(lambda: dead_letters(broker))
             await until(lambda: status(client, "sink"))
             found = sunk(target)
             assert sorted(each["line"] for each in found if "line" in each) == sorted(
                 f"line {number}" for number in range(LINES)
             )
+            assert sorted(each["number"] for each in found if "number" in each) == list(range(NUMBERS))
             numbers = sorted(each["order_id"] for each in found if "order_id" in each)
             assert numbers == [1_000_000 + number for number in range(ORDERS)]
             await until(lambda: _offsets(client, "gen", {"count": ORDERS}))

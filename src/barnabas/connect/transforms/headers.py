@@ -85,7 +85,7 @@ class HeaderFromConfig(Config):
     def check(self) -> list[str]:
         """Return whether there are as many headers as fields."""
         equal = len(self.fields) == len(self.headers)
-        return [] if equal else ["HeaderFrom: fields and headers must be of the same length"]
+        return [] if equal else ["HeaderFrom: name as many headers as fields"]
 
 
 class HeaderFrom(SidedTransform[HeaderFromConfig]):
