@@ -146,7 +146,8 @@ class Source(_Connector[C]):
 
     lane: ClassVar[Literal["shared", "own"]] = "shared"  # own: a Spark query of its own, ``read`` in executors
     every: ClassVar[str] = "1 s"  # time between batches, unless ``poll.interval.ms`` is set
-    replay: ClassVar[Literal["same", "keep"]] = "same"  # keep: a replayed range may differ; what was committed stays
+    # What happens if a replayed range differs from what was committed: stop, or keep what was committed.
+    replay: ClassVar[Literal["stop", "keep"]] = "stop"
 
     def start(self) -> Offset:
         """Return where a new connector begins. The worker stores it before it is used. Side effects are allowed."""
