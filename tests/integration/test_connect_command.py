@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from connect_workers import in_a_loop, reaches, until, worker
 
@@ -156,3 +161,14 @@ async def test_dead_letters_are_replayed_once(
 def test_a_worker_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connect", "list", "--url", "http://127.0.0.1:1"]) == 1
     assert "no worker answers at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_the_worker_command_serves_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
+    words = ["connect", "worker", "-b", broker.bootstrap_servers, "--port", "0", "--data-dir", str(tmp_path)]
+    with subprocess.Popen([sys.executable, "-m", "barnabas", *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = next(found[0] for line in process.stderr if (found := re.search(r"http://[\d.:]+", line)))
+        assert httpx.get(f"{url}/connectors").json() == []
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+    assert process.returncode == 0

@@ -16,6 +16,9 @@ import pytest
 from connect_workers import worker
 
 from barnabas import Admin, NewTopic, Settings
+from barnabas.connect.errors import ConfigError
+from barnabas.connect.worker.settings import WorkerSettings
+from barnabas.connect.worker.worker import Worker
 from barnabas.testing import Broker
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "data" / "connect-rest.json").read_text())
@@ -80,22 +83,40 @@ def test_every_answer_has_the_status_and_shape_of_kafkas(broker: Broker, tmp_pat
     assert asyncio.run(ask_all(broker, tmp_path)) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "headers"),
-    [
-        ("/connectors", {"Host": "evil.example"}),
-        ("/connectors", {"Origin": "http://evil.example"}),
-        ("/connectors/..%2f..%2fetc", {}),
-        ("/connectors/" + "x" * 5000, {}),
-        ("/connector-plugins/os:system/config", {}),
-    ],
-)
-def test_a_hostile_client_gets_an_error(broker: Broker, tmp_path: Path, path: str, headers: dict[str, str]) -> None:
-    async def ask() -> httpx.Response:
-        async with worker(broker, tmp_path) as (_, client):
-            return await client.get(path, headers=headers)
+HOSTILE: list[tuple[str, dict[str, str]]] = [
+    ("/connectors", {"Host": "evil.example"}),
+    ("/connectors", {"Origin": "http://evil.example"}),
+    ("/connectors/..%2f..%2fetc", {}),
+    ("/connectors/" + "x" * 5000, {}),
+    ("/connector-plugins/os:system/config", {}),
+]
 
-    assert 400 <= asyncio.run(ask()).status_code < 500
+
+def test_hostile_requests_get_an_error(broker: Broker, tmp_path: Path) -> None:
+    async def ask() -> list[int]:
+        async with worker(broker, tmp_path) as (_, client):
+            return [(await client.get(path, headers=headers)).status_code for path, headers in HOSTILE]
+
+    codes = asyncio.run(ask())
+    assert not [code for code in codes if not 400 <= code < 500], codes
+
+
+def test_a_worker_with_users_answers_only_them(broker: Broker, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("ann=secret\n")
+
+    async def ask() -> list[int]:
+        async with worker(broker, tmp_path, rest_users_file=str(users), host="0.0.0.0") as (_, client):
+            known = [None, ("ann", "wrong"), ("ann", "secret")]
+            return [(await client.get("/connectors", auth=auth)).status_code for auth in known]
+
+    assert asyncio.run(ask()) == [401, 401, 200]
+
+
+def test_a_worker_without_users_listens_on_loopback_only(broker: Broker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "host": "0.0.0.0", "port": "0"}
+    with pytest.raises(ConfigError, match="without authentication"):
+        Worker(WorkerSettings.read(settings))
 
 
 def test_hostile_bodies_get_an_error_and_change_nothing(broker: Broker, tmp_path: Path) -> None:
