@@ -68,6 +68,7 @@ COMMANDS: Final = {
     "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines of a file on Spark"),
     "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
+    "connect": Command("connect.connect", "run a Connect worker; create, list, change and try connectors"),
     "profile": Command("terminal.profile", "name clusters and how to sign in to them, and choose one"),
     "batch": Command("terminal.batch", "run the commands of a file, one a line"),
     "generate": Command("files.generate", "print a dashboard for Grafana, and rules and a job for Prometheus"),
