@@ -69,6 +69,7 @@ def test_timestamps_offsets_and_default_partitions_are_written(servers: str) -> 
     """Rows with a partition and rows without share a batch; a row with offsets is no record."""
     with blocking.Admin(Settings.of({"bootstrap.servers": servers})) as admin:
         admin.create_topic(NewTopic("rows", 8))
+        admin.create_topic(NewTopic("source", 1))
     fields = [StructField("key", BinaryType()), StructField("value", BinaryType())]
     fields += [StructField("partition", IntegerType()), StructField("timestamp", TimestampType())]
     schema = StructType([*fields, StructField("offsets", StringType())])

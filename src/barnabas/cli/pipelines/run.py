@@ -161,16 +161,16 @@ class Report:
 
         state, failure = run.state(), run.failure()
         return PipelineStatus(
-            name=run.pipeline.name,
+            name=run.about.name,
             state="failed" if failure else "running" if run.is_active else "stopped",
             file=str(self._arguments.file.absolute()),
             master=self._arguments.master or "local[*]",
             host=socket.gethostname(),
             process=os.getpid(),
-            checkpoint=f"{self._checkpoints}/{run.pipeline.name}",
-            group=run.pipeline.group,
-            reads=[str(each) for each in run.pipeline.reads.values()],
-            writes=str(run.pipeline.writes),
+            checkpoint=f"{self._checkpoints}/{run.about.name}",
+            group=run.about.group,
+            reads=run.about.reads,
+            writes=run.about.writes,
             started_ms=self._started_ms,
             updated_ms=now_ms(),
             batch_id=state.batch_id,
