@@ -26,7 +26,10 @@ __all__ = ["CheckpointMismatch", "Note", "read_note", "write_note"]
 FORMAT: Final = 1
 NAME: Final = "application"
 DIFFERENCES_MAX: Final = 12  # lines of the difference that a message shows
-HOW: Final = "Run the application as it was, or start with another checkpoint directory, which reads the topics from the beginning"
+HOW: Final = (
+    "Run the application as it was, or start with another checkpoint directory, "
+    "which reads the topics from the beginning"
+)
 
 
 class CheckpointMismatch(StreamsError):
@@ -60,16 +63,21 @@ class Note:
 
     def check(self, now: Note) -> None:
         """Raise CheckpointMismatch with the differences if ``now`` does not fit this note."""
-                if self.application_id != now.application_id: raise CheckpointMismatch( f"the checkpoint is of
-                application {self.application_id}, not of {now.application_id}. {HOW}." ) if self.topology !=
-                now.topology: lines = difflib.unified_diff(self.topology.splitlines(), now.topology.splitlines(),
-                lineterm="", n=0) changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++",
-                "---")] more = f"\n  ... and {len(changed) - DIFFERENCES_MAX} more lines" if len(changed) >
-                DIFFERENCES_MAX else "" shown = "\n  ".join(changed[:DIFFERENCES_MAX]) raise CheckpointMismatch( f"the
-                checkpoint of {now.application_id} was written by another topology (- then, + now):\n
-                {shown}{more}\n" f"{HOW}; name= and store= keep names stable when operators are added." ) if
-                self.partitions != now.partitions: raise CheckpointMismatch(f"{_partition_differences(self.partitions,
-                now.partitions)}. {HOW}.")
+        if self.application_id != now.application_id:
+            raise CheckpointMismatch(
+                f"the checkpoint is of application {self.application_id}, not of {now.application_id}. {HOW}."
+            )
+        if self.topology != now.topology:
+            lines = difflib.unified_diff(self.topology.splitlines(), now.topology.splitlines(), lineterm="", n=0)
+            changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+            more = f"\n  ... and {len(changed) - DIFFERENCES_MAX} more lines" if len(changed) > DIFFERENCES_MAX else ""
+            shown = "\n  ".join(changed[:DIFFERENCES_MAX])
+            raise CheckpointMismatch(
+                f"the checkpoint of {now.application_id} was written by another topology (- then, + now):\n"
+                f"  {shown}{more}\n{HOW}; name= and store= keep names stable when operators are added."
+            )
+        if self.partitions != now.partitions:
+            raise CheckpointMismatch(f"{_partition_differences(self.partitions, now.partitions)}. {HOW}.")
 
 
 def _partition_differences(then: Mapping[str, int], now: Mapping[str, int]) -> str:

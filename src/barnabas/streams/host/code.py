@@ -37,12 +37,18 @@ class AppCode:
     @classmethod
     def of(cls, app: App) -> AppCode:
         """Find the module that has the application. Raises TopologyError if there is none."""
-            for name, module in list(sys.modules.items()): path = getattr(module, "__file__", None) if path is None or
-            name == "__mp_main__": continue variable = next((key for key, value in list(vars(module).items()) if value
-            is app), None) if variable is not None and Path(path).suffix == ".py": known = MAIN if name == "__main__"
-            else name return cls(known, variable, str(path), Path(path).read_text()) raise TopologyError(
-            f"application {app.application_id} is not a global variable of a module: workers of Spark could not load
-            it; " f"assign it at the top level of a Python file" )
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if path is None or name == "__mp_main__":
+                continue
+            variable = next((key for key, value in list(vars(module).items()) if value is app), None)
+            if variable is not None and Path(path).suffix == ".py":
+                known = MAIN if name == "__main__" else name
+                return cls(known, variable, str(path), Path(path).read_text())
+        raise TopologyError(
+            f"application {app.application_id} is not a global variable of a module, so Spark's workers cannot load "
+            f"it; assign it at the top level of a Python file"
+        )
 
     def app(self) -> App:
         """The application, built at the first call in this process."""

@@ -38,11 +38,21 @@ class TaskOperator(StatefulProcessor):
         self._head = handle.getValueState("head", HEAD)
         self._chunks = handle.getMapState("chunks", *CHUNKS)
 
-    def handleInputRows(self, key: Any, rows: Iterator[SparkRow], timerValues: Any) -> Iterator[SparkRow]:  # noqa:
-    N802, N803 index = self._plan.index(key[0]) given = sorted(rows, key=lambda row: (row.kind, row.topic or "",
-    row.partition, row.first)) if self._plan.stage(index) != self._stage: yield from given return yield from (row for
-    row in given if row.kind == OUTPUT) mine = [row for row in given if row.kind != OUTPUT] if mine: yield from
-    self._run(index, mine)
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[SparkRow],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[SparkRow]:
+        index = self._plan.index(key[0])
+        given = sorted(rows, key=lambda row: (row.kind, row.topic or "", row.partition, row.first))
+        if self._plan.stage(index) != self._stage:
+            yield from given
+            return
+        yield from (row for row in given if row.kind == OUTPUT)
+        mine = [row for row in given if row.kind != OUTPUT]
+        if mine:
+            yield from self._run(index, mine)
 
     def close(self) -> None:
         pass
@@ -85,7 +95,7 @@ class TaskOperator(StatefulProcessor):
 
 
 def _records(given: list[SparkRow], partition: int) -> Iterator[InputRecord]:
-    """The input of a task: records of topics in the order of their offsets, repartitioned records merged by their times.
+    """The input of a task: records of topics in the order of their offsets, repartitioned records merged by time.
 
     A repartitioned record has no offset of its own. The records that several tasks send are merged as Kafka merges
     partitions, by the smallest timestamp at a head: otherwise all records of the second task would be late.

@@ -20,7 +20,7 @@ __all__ = ["Packing", "Ticking", "unpack"]
 
 @dataclass(frozen=True)
 class Packing:
-    """Packs records of the source: a row for each task, topic and partition. Records of global tables go to all copies."""
+    """Packs records of the source: a row for each task, topic and partition; for a global table, for each copy."""
 
     plan: Plan
 

@@ -86,9 +86,13 @@ class Plan:
 
     def task(self, number: int, partition: int) -> int:
         """The index of a task. Raises TopologyError if the partition is new."""
-                try: return self.tasks.index(TaskPlace(number, partition)) except ValueError: raise TopologyError(
-                f"partition {partition} is new to sub-topology {number}: topics of an application must keep their
-                number " f"of partitions; start it with a new checkpoint" ) from None
+        try:
+            return self.tasks.index(TaskPlace(number, partition))
+        except ValueError:
+            raise TopologyError(
+                f"partition {partition} is new to sub-topology {number}: topics of an application must keep their "
+                f"number of partitions; start it with a new checkpoint"
+            ) from None
 
     def reader(self, topic: str) -> Reader:
         """The reader of a topic of the cluster."""

@@ -115,17 +115,26 @@ class StateLog:
 
         Raises StateTooLarge if the snapshot exceeds the limit.
         """
-                    assert len(token) == TOKEN_BYTES head = self.head following, written = self._write(CHANGES,
-                    changes, head.next, token) count = following - head.next log_bytes = head.log_bytes + written
-                    first, snapshot_bytes = head.first, head.snapshot_bytes if self._is_long(snapshot_bytes,
-                    log_bytes): first = following following, snapshot_bytes = self._write(SNAPSHOT, snapshot,
-                    following, token) log_bytes = 0 if snapshot_bytes > self._bytes_max: raise StateTooLarge( f"the
-                    state of task {self._task} has {snapshot_bytes:,} bytes; task.state.max.bytes is "
-                    f"{self._bytes_max:,}: give the topics more partitions, so that tasks are smaller, let entries
-                    expire, " f"or raise the limit (spark.barnabas.task.state.max.bytes) if the workers have the
-                    memory" ) kept = self._delete(head, max(DELETED_MIN, 2 * count)) self.head = Head(FORMAT, kept,
-                    first, following, token, snapshot_bytes, log_bytes) self._head_state.update(tuple(self.head))
-                    return self.head
+        assert len(token) == TOKEN_BYTES
+        head = self.head
+        following, written = self._write(CHANGES, changes, head.next, token)
+        count = following - head.next
+        log_bytes = head.log_bytes + written
+        first, snapshot_bytes = head.first, head.snapshot_bytes
+        if self._is_long(snapshot_bytes, log_bytes):
+            first = following
+            following, snapshot_bytes = self._write(SNAPSHOT, snapshot, following, token)
+            log_bytes = 0
+            if snapshot_bytes > self._bytes_max:
+                raise StateTooLarge(
+                    f"the state of task {self._task} has {snapshot_bytes:,} bytes; task.state.max.bytes is "
+                    f"{self._bytes_max:,}: give the topics more partitions, so that tasks are smaller, let entries "
+                    f"expire, or raise the limit (spark.barnabas.task.state.max.bytes) if the workers have the memory"
+                )
+        kept = self._delete(head, max(DELETED_MIN, 2 * count))
+        self.head = Head(FORMAT, kept, first, following, token, snapshot_bytes, log_bytes)
+        self._head_state.update(tuple(self.head))
+        return self.head
 
     def _is_long(self, snapshot_bytes: int, log_bytes: int) -> bool:
         is_near_limit = snapshot_bytes + log_bytes > self._bytes_max

@@ -1,4 +1,4 @@
-"""A source of Spark with a row for each interval of time: what makes a batch happen when a wall-clock punctuator is due.
+"""A source of Spark with a row for each interval of time, so that there is a batch when a punctuator is due.
 
 An offset is a number of intervals since the epoch. It is in the query's offset log, so a batch that is repeated has the
 same ticks. If several intervals have passed, a batch has one row: punctuators do not catch up.
