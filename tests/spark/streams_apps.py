@@ -41,9 +41,9 @@ sums = App("sums")
 
 rates = App("rates")
 prices = rates.global_table("prices", value=int)
-rates.stream("sales", value=str).join(
-    prices, lambda sale, price: f"{sale} for {price}", by=lambda key, sale: sale
-).to("priced")
+rates.stream("sales", value=str).join(prices, lambda sale, price: f"{sale} for {price}", by=lambda key, sale: sale).to(
+    "priced"
+)
 
 
 class Pulse(Processor[str, str, str, str]):
@@ -64,3 +64,13 @@ class Pulse(Processor[str, str, str, str]):
 
 pulses = App("pulses")
 pulses.stream("beats", value=str).process(Pulse).to("pulse")
+
+owned = App("owned")
+pets = owned.table("pets", value=str)  # name of the owner
+owners = owned.table("owners", value=str)
+pets.join(owners, lambda owner, city: f"{owner} of {city}", by=lambda owner: owner).to_stream().to("owned-pets")
+
+large = App("large")
+large.stream("blobs", value=str).group_by_key().reduce(lambda old, new: new, store="blobs").to_stream().to(
+    "blob-copies"
+)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from barnabas.client.serdes.serde import Place
 from barnabas.streams.app import App
@@ -304,14 +304,27 @@ class Driver:
 
 
 @contextmanager
-def drive(app: App, *, partitions: Mapping[str, int] | int = 1, start: int | datetime = 0) -> Iterator[Driver]:
-    """Run an application for a test, without Spark and without a broker.
+def drive(
+    app: App,
+    *,
+    partitions: Mapping[str, int] | int = 1,
+    start: int | datetime = 0,
+    on: Literal["python", "spark"] = "python",
+) -> Iterator[Driver]:
+    """Run an application for a test, without a broker, and without Spark unless ``on`` is ``"spark"``.
 
     app: the application.
     partitions: number of partitions of the topics, for all of them or by topic.
     start: wall-clock time at the start, in milliseconds or as a datetime.
+    on: ``"spark"`` runs the plan of production on the active Spark session. Records are then processed when results
+        are read, those that were sent in between as one batch.
     """
-    driver = Driver(app, partitions=partitions, start=start)
+    if on == "spark":
+        from barnabas.streams.host.driver import SparkDriver
+
+        driver: Driver = SparkDriver(app, partitions=partitions, start=start)
+    else:
+        driver = Driver(app, partitions=partitions, start=start)
     try:
         yield driver
     finally:

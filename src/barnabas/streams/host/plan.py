@@ -23,7 +23,6 @@ from barnabas.streams.topology.operators import GlobalTableJoin, Process, Sink
 
 __all__ = ["Plan", "Reader", "TaskPlace", "make_plan"]
 
-PARTITIONS_PER_CORE: Final = 4  # state partitions of an operator, at most
 TASKS_MAX: Final = 10_000
 
 
@@ -110,13 +109,13 @@ class Plan:
 
 
 def make_plan(
-    topology: Topology, partitions: Mapping[str, int], *, cores: int, state_partitions: int | None = None
+    topology: Topology, partitions: Mapping[str, int], *, partitions_max: int, state_partitions: int | None = None
 ) -> Plan:
     """Plan a topology.
 
     partitions: number of partitions of the topics of the cluster that are read, and of output topics.
-    cores: number of cores of the Spark session.
-    state_partitions: number of partitions of the operators' state, if a checkpoint has decided it.
+    partitions_max: how many partitions the state of an operator may have.
+    state_partitions: how many it has, if a checkpoint has decided that.
     Raises TopologyError if topics that are joined differ in their number of partitions, or if there are too many tasks.
     """
     known = check_partitions(topology, partitions)
@@ -125,7 +124,7 @@ def make_plan(
     if len(tasks) > TASKS_MAX:
         raise TopologyError(f"the application has {len(tasks)} tasks; the limit is {TASKS_MAX}")
     stages, looped = _stages(topology)
-    state_partitions = state_partitions or max(1, min(len(tasks), PARTITIONS_PER_CORE * cores))
+    state_partitions = state_partitions or max(1, min(len(tasks), partitions_max))
     intervals = _tick_intervals(topology, known, counts)
     return Plan(
         application_id=topology.application_id,

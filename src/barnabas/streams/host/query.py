@@ -24,12 +24,10 @@ def written(
     """The records that the application writes.
 
     records: columns of the format ``barnabas`` with headers. ticks: rows of the tick source, if the plan has ticks.
-    The time of a batch is in Spark's offset log, so a batch that is repeated has the same time.
     """
-    now = sql.current_timestamp().alias("now")
-    packed = records.select("*", now).mapInArrow(Packing(plan), PACKED)
+    packed = _with_time(records).mapInArrow(Packing(plan), PACKED)
     if ticks is not None:
-        packed = packed.unionByName(ticks.select("*", now).mapInArrow(Ticking(plan), PACKED))
+        packed = packed.unionByName(_with_time(ticks).mapInArrow(Ticking(plan), PACKED))
     for stage in range(plan.stage_count):
         packed = packed.groupBy("task").transformWithState(
             statefulProcessor=TaskOperator(code, plan, stage, state_bytes_max),
@@ -38,3 +36,8 @@ def written(
             timeMode="None",
         )
     return packed.select("blob").mapInArrow(unpack, WRITTEN)
+
+
+def _with_time(frame: DataFrame) -> DataFrame:
+    """Add the time of the batch, which is in Spark's offset log: a batch that is repeated has the same time."""
+    return frame if "now" in frame.columns else frame.withColumn("now", sql.current_timestamp())
