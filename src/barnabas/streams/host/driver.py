@@ -56,7 +56,7 @@ class SparkDriver(Driver):
             spark = session("drive")
         self._spark = spark
         self._code = AppCode.of(app)
-        self._plan = make_plan(app.topology(), self._partitions, cores=2)
+        self._plan = make_plan(app.topology(), self._partitions, partitions_max=2)
         self._looped = {self._topology.decorate(topic): topic for topic in self._plan.looped}
         self._directory = Path(tempfile.mkdtemp(prefix="barnabas-drive-"))
         self._waiting: list[InputRecord] = []

@@ -34,6 +34,7 @@ RECORDS_MAX: Final = 250_000  # records of a batch: a task has all of its record
 STATE_LIMIT: Final = "spark.barnabas.task.state.max.bytes"
 RECORDS_LIMIT: Final = "spark.barnabas.batch.records.max"
 TICK_MS_MIN: Final = 100
+PARTITIONS_PER_CORE: Final = 4  # state partitions of an operator on a cluster
 BACK_OFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 60.0)  # then the application has failed
 # Errors of the application itself, which would come again.
 _LASTING: Final = re.compile(r"barnabas\.(streams(\.\w+)+|spark\.errors)\.\w+: |AnalysisException|pickle")
@@ -105,11 +106,10 @@ def start(
     told = {"bootstrap.servers": servers} | dict(client or {})
     home = f"{str(checkpoints).rstrip('/')}/{app.application_id}"
     note = read_note(spark, home)
-    cores = getattr(getattr(spark, "sparkContext", None), "defaultParallelism", os.cpu_count() or 1)
     plan = make_plan(
         topology,
         partitions_of(topology, told),
-        cores=cores,
+        partitions_max=_partitions_max(spark),
         state_partitions=None if note is None else note.state_partitions,
     )
     now = Note.of(topology, plan)
@@ -128,6 +128,13 @@ def start(
         app.application_id, app.application_id, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics)
     )
     return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
+
+
+def _partitions_max(spark: SparkSession) -> int:
+    """Partitions of an operator's state: one for each core of one machine, more on a cluster, which may grow."""
+    context = getattr(spark, "sparkContext", None)  # None with Spark Connect
+    cores = os.cpu_count() or 1 if context is None else context.defaultParallelism
+    return cores if context is not None and context.master.startswith("local") else PARTITIONS_PER_CORE * cores
 
 
 def _start(

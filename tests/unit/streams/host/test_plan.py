@@ -11,8 +11,8 @@ from barnabas.streams.host.labels import labels, partition_of
 from barnabas.streams.host.plan import Plan, TaskPlace, make_plan
 
 
-def plan_of(app: App, *, cores: int = 2, state_partitions: int | None = None, **partitions: int) -> Plan:
-    return make_plan(app.topology(), partitions, cores=cores, state_partitions=state_partitions)
+def plan_of(app: App, *, partitions_max: int = 8, state_partitions: int | None = None, **partitions: int) -> Plan:
+    return make_plan(app.topology(), partitions, partitions_max=partitions_max, state_partitions=state_partitions)
 
 
 def counted() -> App:
@@ -39,7 +39,7 @@ def test_records_find_the_task_of_their_partition() -> None:
 
 
 def test_a_label_leads_back_to_its_task_and_tasks_are_spread_evenly() -> None:
-    plan = plan_of(counted(), lines=4, cores=1)
+    plan = plan_of(counted(), lines=4, partitions_max=4)
     assert [plan.index(label) for label in plan.labels] == list(range(8))
     assert plan.state_partitions == 4
     found = [partition_of(label, 4) for label in plan.labels]
@@ -54,8 +54,8 @@ def test_no_partition_has_more_than_one_task_more_than_another(tasks: int, parti
 
 
 def test_a_checkpoint_decides_the_number_of_state_partitions() -> None:
-    assert plan_of(counted(), lines=4, cores=16).state_partitions == 8
-    assert plan_of(counted(), lines=4, cores=16, state_partitions=3).state_partitions == 3
+    assert plan_of(counted(), lines=4, partitions_max=64).state_partitions == 8
+    assert plan_of(counted(), lines=4, partitions_max=64, state_partitions=3).state_partitions == 3
 
 
 def test_the_answers_of_a_foreign_key_join_are_a_topic_of_the_cluster() -> None:
