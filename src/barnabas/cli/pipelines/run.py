@@ -126,7 +126,7 @@ def _load(path: Path) -> dict[str, Pipeline | App]:
     from pyspark import cloudpickle
 
     module = load_module(path)
-    cloudpickle.register_pickle_by_value(module)  # workers have no module of this name
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # workers do not have it
     found: list[tuple[str, Pipeline | App]] = [(each.name, each) for each in pipelines_of(vars(module).values())]
     apps = {id(each): each for each in vars(module).values() if isinstance(each, App)}
     found += [(each.application_id, each) for each in apps.values()]

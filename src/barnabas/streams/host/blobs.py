@@ -80,7 +80,7 @@ def records_of(blob: bytes, topic: str, partition: int) -> Iterator[InputRecord]
     headers: Iterable[Any] = repeat(())
     if "headers" in table.column_names:
         headers = map(_headers, table.column("headers").to_pylist())
-    return zip(repeat(topic), repeat(partition), *columns, headers, strict=False)  # type: ignore[return-value]
+    return zip(repeat(topic), repeat(partition), *columns, headers, strict=False)
 
 
 def _headers(cell: list[Mapping[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...]:

@@ -24,7 +24,7 @@ from barnabas.streams.durations import Duration
 from barnabas.streams.errors import StreamsError
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.plan import make_plan
-from barnabas.streams.host.query import written
+from barnabas.streams.host.query import state_partitions, written
 from barnabas.streams.host.state import STATE_BYTES_MAX
 from barnabas.streams.runtime.task import InputRecord, Row
 from barnabas.streams.serdes import SerdeLike, codec_of
@@ -138,7 +138,6 @@ class SparkDriver(Driver):
         is_ticked, self._has_tick = self._has_tick and self._plan.tick_ms is not None, False
         if self._plan.tick_ms is not None:
             self._write("ticks", [(self._batch, now)] if is_ticked else [])
-        spark.conf.set("spark.sql.shuffle.partitions", self._plan.state_partitions)
         ticks = None if self._plan.tick_ms is None else self._stream("ticks")
         frame = written(self._stream("records"), ticks, self._code, self._plan, state_bytes_max=STATE_BYTES_MAX)
         rows: list[Row] = []
@@ -146,10 +145,9 @@ class SparkDriver(Driver):
         def collect(batch: DataFrame, _: int) -> None:
             rows.extend(_row(each) for each in batch.collect() if each.offsets is None)
 
-        writer: Any = frame.writeStream.foreachBatch(collect)
-        query = (
-            writer.option("checkpointLocation", str(self._directory / "checkpoint")).trigger(availableNow=True).start()
-        )
+        writer: Any = frame.writeStream.foreachBatch(collect).trigger(availableNow=True)
+        with state_partitions(spark, self._plan):
+            query = writer.option("checkpointLocation", str(self._directory / "checkpoint")).start()
         try:
             if not query.awaitTermination(BATCH_SECONDS_MAX):
                 raise StreamsError(f"the batch did not end within {BATCH_SECONDS_MAX} s")
@@ -170,11 +168,11 @@ class SparkDriver(Driver):
         return self._spark.readStream.schema(self._schema(name)).parquet(str(self._directory / name))
 
     def _schema(self, name: str) -> Any:
-        from pyspark.sql.types import StructType
+        from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
         if name == "ticks":
-            return StructType.fromDDL("tick long, now timestamp")
-        return StructType([*columns(with_headers=True).fields, *StructType.fromDDL("now timestamp").fields])
+            return StructType([StructField("tick", LongType()), StructField("now", TimestampType())])
+        return StructType([*columns(with_headers=True).fields, StructField("now", TimestampType())])
 
 
 def _cells(record: InputRecord) -> tuple[Any, ...]:

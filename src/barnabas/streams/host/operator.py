@@ -85,7 +85,8 @@ class TaskOperator(StatefulProcessor):
 
     def _offsets(self, index: int, given: list[SparkRow]) -> dict[str, dict[str, int]]:
         """Offsets up to which the task has read topics of the cluster; of a global table, its first copy tells."""
-        plan, found = self._plan, {}
+        plan = self._plan
+        found: dict[str, dict[str, int]] = {}
         for row in given:
             if row.kind == INPUT and row.end >= 0:
                 copies = plan.copies.get(row.topic)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.host.labels import labels
+from barnabas.streams.runtime.store import StateStore
 from barnabas.streams.runtime.task import Task
 from barnabas.streams.topology.copartition import check_partitions, task_counts
 from barnabas.streams.topology.node import SubTopology, Topology
@@ -224,7 +225,7 @@ def _copies(topology: Topology, tasks: tuple[TaskPlace, ...]) -> dict[str, tuple
 def _tick_intervals(topology: Topology, partitions: Mapping[str, int], counts: Mapping[int, int]) -> dict[int, int]:
     """The first wall-clock punctuation of each sub-topology that has one, in milliseconds after its start."""
     found = {}
-    globals_of = global_stores(topology, partitions)
+    globals_of = _global_stores(topology, partitions)
     for number, count in counts.items():
         if count and any(isinstance(node.operator, Process) for node in topology.sub_topologies[number].nodes):
             task = Task(topology, number, 0, partitions=partitions, globals=globals_of)
@@ -236,7 +237,7 @@ def _tick_intervals(topology: Topology, partitions: Mapping[str, int], counts: M
     return found
 
 
-def global_stores(topology: Topology, partitions: Mapping[str, int]) -> dict[str, object]:
+def _global_stores(topology: Topology, partitions: Mapping[str, int]) -> dict[str, StateStore]:
     """Empty stores of all global tables."""
     tasks = [
         Task(topology, each.number, 0, partitions=partitions) for each in topology.sub_topologies if each.is_global

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sql
 
@@ -13,9 +15,23 @@ from barnabas.streams.host.packing import Packing, Ticking, unpack
 from barnabas.streams.host.plan import Plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["written"]
+__all__ = ["state_partitions", "written"]
+
+
+_SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+@contextmanager
+def state_partitions(spark: SparkSession, plan: Plan) -> Iterator[None]:
+    """Let queries that are started within the block have the plan's number of state partitions."""
+    before = spark.conf.get(_SHUFFLE_PARTITIONS)
+    spark.conf.set(_SHUFFLE_PARTITIONS, plan.state_partitions)
+    try:
+        yield
+    finally:
+        spark.conf.set(_SHUFFLE_PARTITIONS, before)
 
 
 def written(

@@ -16,7 +16,7 @@ from barnabas.streams.app import App
 from barnabas.streams.host.checkpoint import Note, read_note, write_note
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.plan import Plan, make_plan
-from barnabas.streams.host.query import written
+from barnabas.streams.host.query import state_partitions, written
 from barnabas.streams.host.state import STATE_BYTES_MAX
 from barnabas.streams.host.ticks import FORMAT as TICKS
 from barnabas.streams.host.ticks import INTERVAL, TickSource
@@ -147,14 +147,14 @@ def _start(
     *,
     trigger: str | None,
 ) -> StreamingQuery:
-    spark.conf.set("spark.sql.shuffle.partitions", plan.state_partitions)
     limit = _limit(spark, STATE_LIMIT, STATE_BYTES_MAX)
     frame = written(_records(spark, topology, plan, options), _ticks(spark, plan), code, plan, state_bytes_max=limit)
     writer: Any = frame.writeStream.format("barnabas").options(**options).outputMode("append")
     writer = writer.option("includeTimestamp", "true").option("offsetsGroup", plan.application_id)
     writer = writer.queryName(plan.application_id).option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
-    query: StreamingQuery = writer.start()
+    with state_partitions(spark, plan):
+        query: StreamingQuery = writer.start()
     return query
 
 
