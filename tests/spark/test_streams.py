@@ -112,6 +112,24 @@ def test_a_state_that_is_too_large_is_refused_with_a_message(stage: Any) -> None
         stage.spark.conf.unset("spark.barnabas.task.state.max.bytes")
 
 
+def test_the_test_driver_runs_the_same_plan_on_spark(stage: Any) -> None:
+    with drive(streams_apps.words, partitions=2, on="spark") as driver:
+        driver.send("lines", "a b a", key="1", at=0)
+        driver.send("lines", "b", key="2", at=1)
+        assert driver.table("word-counts") == {"a": 2, "b": 2}
+        driver.send("lines", "a", key="2", at=2)
+        assert [(each.key, each.value, each.timestamp) for each in driver.read("word-counts")][-1] == ("a", 3, 2)
+        assert driver.store("counts") == {"a": 3, "b": 2}
+
+
+def test_the_test_driver_moves_the_clock_on_spark(stage: Any) -> None:
+    with drive(streams_apps.pulses, on="spark") as driver:
+        driver.send("beats", "x", key="1")
+        assert driver.read("pulse") == []
+        driver.advance("1s")
+        assert [(each.key, each.value, each.timestamp) for each in driver.read("pulse")] == [("all", "1", 1000)]
+
+
 def test_labels_spread_tasks_as_sparks_own_hash_does(stage: Any) -> None:
     chosen = labels(12, 4)
     frame = stage.spark.createDataFrame([(each,) for each in chosen], "task int")

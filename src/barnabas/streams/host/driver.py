@@ -47,14 +47,9 @@ class SparkDriver(Driver):
         *,
         partitions: Mapping[str, int] | int = 1,
         start: int | datetime = 0,
-        spark: SparkSession | None = None,
     ) -> None:
         super().__init__(app, partitions=partitions, start=start)
-        if spark is None:
-            from barnabas.spark.sessions import session
-
-            spark = session("drive")
-        self._spark = spark
+        self._spark = _session()
         self._code = AppCode.of(app)
         self._plan = make_plan(app.topology(), self._partitions, partitions_max=2)
         self._looped = {self._topology.decorate(topic): topic for topic in self._plan.looped}
@@ -173,6 +168,15 @@ class SparkDriver(Driver):
         if name == "ticks":
             return StructType([StructField("tick", LongType()), StructField("now", TimestampType())])
         return StructType([*columns(with_headers=True).fields, StructField("now", TimestampType())])
+
+
+def _session() -> SparkSession:
+    """The active session, so that tests share one, otherwise a new one."""
+    from pyspark.sql import SparkSession
+
+    from barnabas.spark.sessions import session
+
+    return SparkSession.getActiveSession() or session("drive")
 
 
 def _cells(record: InputRecord) -> tuple[Any, ...]:
