@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from barnabas.client.topic import Topic
     from barnabas.model.errors import ApiError, BarnabasError
     from barnabas.model.ids import TopicPartition
-
-__version__ = "0.1.0.dev0"
+    from barnabas.model.version import __version__
 
 __all__ = [
     "Admin",
@@ -52,6 +51,7 @@ __all__ = [
     "Start",
     "Topic",
     "TopicPartition",
+    "__version__",
     "blocking",
     "read",
     "serdes",
@@ -74,6 +74,7 @@ _HOMES = {
     "Start": "client.offsets",
     "Topic": "client.topic",
     "TopicPartition": "model.ids",
+    "__version__": "model.version",
     "blocking": "client.blocking",
     "read": "client.blocking",
     "serdes": "client.serdes",

@@ -14,7 +14,7 @@ from talk import Talk
 from barnabas import Producer, ProducerSettings, blocking
 from barnabas.client.cluster.connections import Connection
 from barnabas.client.errors import CannotPartition
-from barnabas.client.produce.partitioner import RoundRobin, Sticky
+from barnabas.client.partitions.partitioner import RoundRobin, Sticky
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.testing import Broker

@@ -15,11 +15,11 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.errors import NoTransaction, ProducerClosed, TransactionAborted
 from barnabas.client.group.commits import GroupMetadata, OffsetAndMetadata
+from barnabas.client.partitions.partitioner import Partitioner
 from barnabas.client.produce.accumulator import Accumulator
 from barnabas.client.produce.arrow_rows import ArrowRows, by_value, checked, slices, with_partitions
 from barnabas.client.produce.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.produce.intake import Intake, metadata_of
-from barnabas.client.produce.partitioner import Partitioner
 from barnabas.client.produce.partitioning import Partitioning
 from barnabas.client.produce.sender import Sender
 from barnabas.client.serdes.serde import K, Serde, V

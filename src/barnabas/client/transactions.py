@@ -17,15 +17,16 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import NoTransaction, ProducerFenced, TransactionAborted
 from barnabas.client.group.commits import GROUP_LANE, GroupMetadata, OffsetAndMetadata, check_storable
-from barnabas.client.group.protocol import by_topic
+from barnabas.client.partitions.protocol import by_topic
 from barnabas.client.produce.batch import Identity
 from barnabas.client.produce.transaction_requests import (
+    OpenTransaction,
     add_offsets_request,
     add_partitions_request,
     offset_commit_request,
@@ -38,6 +39,8 @@ from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRespo
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitResponse
+
+__all__ = ["OpenTransaction", "State", "Transactions"]
 
 LANE: Final = "transactions"
 IMPLICIT_SINCE: Final = 2  # of transaction.version
@@ -56,14 +59,6 @@ class State(enum.Enum):
     DOOMED = "doomed"
     ENDING = "ending"
     FENCED = "fenced"
-
-
-class OpenTransaction(NamedTuple):
-    """All that another process needs to end a transaction; plain values, so it can be written down anywhere."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
 
 
 class Transactions:

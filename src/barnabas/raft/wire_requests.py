@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas import __version__
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_BROKER, ZERO_UUID
+from barnabas.model.version import __version__
 from barnabas.raft import messages
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.voters import Endpoint, ReplicaKey, Voter

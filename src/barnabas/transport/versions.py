@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from barnabas import __version__
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, error_of
+from barnabas.model.version import __version__
 from barnabas.transport.channel import Channel
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message

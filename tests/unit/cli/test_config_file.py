@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.serve.config_file import properties, read_config
+from barnabas.cli.terminal.config_file import properties, read_config
 from barnabas.model.settings import InvalidSetting
 
 

@@ -67,7 +67,7 @@ def test_profiles_are_listed_shown_and_deleted(capsys: pytest.CaptureFixture[str
 def test_values_survive_their_file() -> None:
     value = 'a\\b = "c"\n\t:#!é '
     write_profile("odd", {"sasl.password": value.strip(), "client.id": " leading"})
-    from barnabas.cli.serve.config_file import read_config
+    from barnabas.cli.terminal.config_file import read_config
 
     assert read_config(path_of("odd")) == {"sasl.password": value.strip(), "client.id": " leading"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from barnabas.client.group.assignors import ASSIGNORS, Assignment, Candidate
-from barnabas.client.group.protocol import (
+from barnabas.client.partitions.assignors import ASSIGNORS, Assignment, Candidate
+from barnabas.client.partitions.protocol import (
     Subscription,
     decode_assignment,
     decode_subscription,

@@ -7,7 +7,7 @@ import pytest
 from barnabas.client.errors import GroupRefused
 from barnabas.client.group.consumer_membership import ConsumerMembership
 from barnabas.client.group.membership import Outcome, Phase
-from barnabas.client.group.protocol import NO_GENERATION
+from barnabas.client.partitions.protocol import NO_GENERATION
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition, Uuid

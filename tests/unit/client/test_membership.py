@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.client.errors import GroupRefused
-from barnabas.client.group.assignors import ASSIGNORS
 from barnabas.client.group.membership import Membership, Outcome, Phase
-from barnabas.client.group.protocol import (
+from barnabas.client.partitions.assignors import ASSIGNORS
+from barnabas.client.partitions.protocol import (
     NO_GENERATION,
     Subscription,
     decode_subscription,

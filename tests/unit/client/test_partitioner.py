@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from barnabas.client.cluster.metadata import PartitionMetadata, TopicMetadata
 from barnabas.client.errors import CannotPartition
+from barnabas.client.partitions.partitioner import RoundRobin, Sticky, murmur2, of_key
 from barnabas.client.produce.arrow_rows import checked, partitions_by_murmur2
-from barnabas.client.produce.partitioner import RoundRobin, Sticky, murmur2, of_key
 from barnabas.client.produce.partitioning import Partitioning
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors

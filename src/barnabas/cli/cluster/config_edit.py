@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.cli.serve.config_file import properties
+from barnabas.cli.terminal.config_file import properties
 from barnabas.client.admin.configs import Change, ConfigEntry, ConfigSource, Operation, Resource
 from barnabas.ops.failure import Failure
 

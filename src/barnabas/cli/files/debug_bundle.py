@@ -16,7 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas import __version__
 from barnabas.cli.files.debug_steps import Taken, as_json, page, plain, tail, take
 from barnabas.cli.files.redaction import Redaction
 from barnabas.cli.serve.detach import LOG_FILE
@@ -24,6 +23,7 @@ from barnabas.cli.serve.running import Running, find_running
 from barnabas.cli.terminal.verbs import now_ms
 from barnabas.client.admin.configs import ConfigEntry, Resource, ResourceKind
 from barnabas.model.errors import ApiError
+from barnabas.model.version import __version__
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:

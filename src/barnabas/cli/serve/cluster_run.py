@@ -19,9 +19,9 @@ from typing import Final
 
 from barnabas.broker.settings.local_cluster import BROKERS_MAX, CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.broker.settings.profile import FOR_PEOPLE
-from barnabas.cli.serve.config_file import properties
 from barnabas.cli.serve.running import find_running, metrics_lines, supervised
 from barnabas.cli.serve.up import assignments
+from barnabas.cli.terminal.config_file import properties
 from barnabas.cli.terminal.profiles import remember
 from barnabas.ops.failure import Failure
 from barnabas.world.real import free_ports

@@ -19,11 +19,11 @@ from barnabas.broker.node.node import Node
 from barnabas.broker.settings.broker import BROKER_SETTINGS, BrokerSettings
 from barnabas.broker.settings.endpoints import CannotListen, reachable
 from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
-from barnabas.cli.serve.config_file import read_config
 from barnabas.cli.serve.environment import settings_of_environment
 from barnabas.cli.serve.logs import write_logs
 from barnabas.cli.serve.recovery_bar import RecoveryBar
 from barnabas.cli.serve.running import Running, metrics_lines, noted
+from barnabas.cli.terminal.config_file import read_config
 from barnabas.cli.terminal.profiles import remember
 from barnabas.model.errors import BarnabasError
 from barnabas.model.settings import InvalidSetting

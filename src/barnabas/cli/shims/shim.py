@@ -59,7 +59,7 @@ def exactly_one(arguments: Namespace, *names: str) -> str:
 
 def client_values(arguments: Namespace, *properties: Iterable[str]) -> dict[str, Any]:
     """The settings of a client: from its file, then from KEY=VALUE options."""
-    from barnabas.cli.serve.config_file import properties as read_properties
+    from barnabas.cli.terminal.config_file import properties as read_properties
     from barnabas.cli.terminal.connection import pairs
 
     values: dict[str, Any] = {"client.id": "barnabas-cli"}

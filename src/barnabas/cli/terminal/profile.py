@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.serve.config_file import properties
+from barnabas.cli.terminal.config_file import properties
 from barnabas.cli.terminal.connection import pairs, without_registry
 from barnabas.cli.terminal.output import NOBODY, print_rows
 from barnabas.cli.terminal.profiles import (

@@ -47,7 +47,7 @@ def existing(name: str) -> Path:
 
 def read_client_config(path: Path) -> dict[str, str]:
     """Client settings of a file, be it a profile or not."""
-    from barnabas.cli.serve.config_file import read_config
+    from barnabas.cli.terminal.config_file import read_config
     from barnabas.model.settings import InvalidSetting
 
     try:

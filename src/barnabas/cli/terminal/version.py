@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from barnabas import __version__
+from barnabas.model.version import __version__
 
 
 def configure(parser: ArgumentParser) -> None:

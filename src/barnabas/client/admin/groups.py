@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from barnabas.client.admin.calls import AdminDoor, problem
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.group.commits import NAMED_VERSION_MAX, NO_EPOCH, Commits, GroupMetadata, OffsetAndMetadata
-from barnabas.client.group.protocol import by_topic
+from barnabas.client.partitions.protocol import by_topic
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed, error_of
 from barnabas.model.ids import NO_OFFSET, TopicPartition

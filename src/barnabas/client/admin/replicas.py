@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from barnabas.client.admin.calls import AdminDoor, problem
-from barnabas.client.group.protocol import by_topic
+from barnabas.client.partitions.protocol import by_topic
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.alter_partition_reassignments import (

@@ -95,7 +95,7 @@ class Promise(NamedTuple):
     def result(self, timeout_ms: int | None = None) -> RecordMetadata:
         """Where the record went; raises why it did not go, or TimeoutError."""
         outbox = self.place.outbox
-        assert outbox is not None
+        assert isinstance(outbox, Outbox)
         return outbox.thread.run(self._wait(timeout_ms))
 
     def _delivery(self) -> Delivery | None:

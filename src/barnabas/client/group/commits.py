@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.coordinators import Coordinator
-from barnabas.client.group.protocol import NO_GENERATION, by_topic
+from barnabas.client.partitions.protocol import NO_GENERATION, by_topic
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError, error_of
 from barnabas.model.ids import NO_OFFSET, TopicPartition

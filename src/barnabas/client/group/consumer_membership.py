@@ -17,7 +17,7 @@ from typing import Final
 
 from barnabas.client.errors import GroupRefused
 from barnabas.client.group.membership import Outcome, Phase
-from barnabas.client.group.protocol import NO_GENERATION
+from barnabas.client.partitions.protocol import NO_GENERATION
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError, error_of
 from barnabas.model.ids import TopicPartition, Uuid

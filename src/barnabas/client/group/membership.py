@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from barnabas.client.errors import GroupRefused
-from barnabas.client.group.assignors import Assignor, Candidate
-from barnabas.client.group.protocol import (
+from barnabas.client.partitions.assignors import Assignor, Candidate
+from barnabas.client.partitions.protocol import (
     NO_GENERATION,
     PROTOCOL_TYPE,
     Subscription,

@@ -12,10 +12,10 @@ from typing import Final
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.connections import retrieved
-from barnabas.client.group.assignors import ASSIGNORS
 from barnabas.client.group.commits import GROUP_LANE
 from barnabas.client.group.membership import Membership, Outcome, Phase
 from barnabas.client.group.standing import LEAVE_MS_MAX, Standing, Topics
+from barnabas.client.partitions.assignors import ASSIGNORS
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.errors import BarnabasError, error_of
 from barnabas.model.ids import TopicPartition

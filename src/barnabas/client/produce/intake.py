@@ -9,23 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.errors import CannotEncode, RecordTooLarge, TimedOut
+from barnabas.client.partitions.partitioner import Sticky, of_key
 from barnabas.client.produce.accumulator import Accumulator, PartitionQueue
 from barnabas.client.produce.batch import Appended, Batch, Delivery, Headers, RecordMetadata, size_of
-from barnabas.client.produce.partitioner import Sticky, of_key
 from barnabas.client.produce.partitioning import Partitioning, usable
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.record_builder import OpenBatches
-
-if TYPE_CHECKING:
-    from barnabas.client.blocking.outbox import Outbox
 
 _new_tuple: Final = tuple.__new__
 
@@ -45,7 +42,7 @@ class Run:
         queue: PartitionQueue,
         batch: Batch,
         left_bytes: int,
-        outbox: Outbox[Any, Any] | None,
+        outbox: object | None,
     ) -> None:
         assert isinstance(batch.records, Appended)
         self.fresh = fresh  # the cluster's; empty as soon as something else is known, or that nothing is
@@ -73,7 +70,7 @@ class Intake:
         self._record_bytes_max = min(settings.max_request_size, settings.buffer_memory)
         self._wall_ms = cluster.world.clock.wall_ms
         self.runs: dict[str, Run] = {}  # by topic, for whoever has a keyless record
-        self.outbox: Outbox[Any, Any] | None = None  # the blocking face's, if that is who sends
+        self.outbox: object | None = None  # the blocking face's, if that is who sends
         self.straight: OpenBatches | None = None  # where records need neither serde nor transaction
         self.has_news = False  # a batch was opened, so the sender has a reason to look
 

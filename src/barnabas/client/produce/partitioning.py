@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.errors import CannotPartition
-from barnabas.client.produce.partitioner import (
+from barnabas.client.partitions.partitioner import (
     NAMES,
     KeyPartitioner,
     Partitioner,

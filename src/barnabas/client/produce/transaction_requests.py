@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from barnabas.client.group.commits import GroupMetadata, OffsetAndMetadata
-from barnabas.client.group.protocol import by_topic
+from barnabas.client.partitions.protocol import by_topic
 from barnabas.model.ids import TopicPartition
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-if TYPE_CHECKING:
-    from barnabas.client.transactions import OpenTransaction
+
+class OpenTransaction(NamedTuple):
+    """All that another process needs to end a transaction; plain values, so it can be written down anywhere."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
 
 
 def add_partitions_request(owner: OpenTransaction, partitions: list[TopicPartition]) -> AddPartitionsToTxnRequest:

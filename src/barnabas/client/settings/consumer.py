@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from barnabas.client.group.assignors import ASSIGNORS
+from barnabas.client.partitions.assignors import ASSIGNORS
 from barnabas.client.settings.client import Settings, facts, milliseconds, setting
 from barnabas.model.settings import InvalidSetting, Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from barnabas.client.produce.partitioner import NAMES
+from barnabas.client.partitions.partitioner import NAMES
 from barnabas.client.settings.client import Settings, facts, milliseconds, setting
 from barnabas.model.settings import INT32_MAX, INT64_MAX, InvalidSetting, Kind
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from struct import Struct, error
 from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.client.group.balance import Claim, balanced
-from barnabas.client.group.protocol import NO_GENERATION, Subscription, by_topic
+from barnabas.client.partitions.balance import Claim, balanced
+from barnabas.client.partitions.protocol import NO_GENERATION, Subscription, by_topic
 from barnabas.model.errors import Malformed
 from barnabas.model.ids import TopicPartition
 

@@ -1,0 +1,1 @@
+"""Choices of partitions: of a record by a partitioner, of a member by an assignor."""
