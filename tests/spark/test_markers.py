@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType, TimestampType
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.client.produce.partitioner import of_key
+from barnabas.client.partitions.partitioner import of_key
 from barnabas.spark.connector.ending import end
 from barnabas.spark.connector.link import close_all, link
 from barnabas.spark.connector.markers import SLOTS, TOPIC, ensure_topic

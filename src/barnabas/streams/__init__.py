@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.streams.app import App
     from barnabas.streams.cogrouped import CogroupedStream
-    from barnabas.streams.driver import Driver, drive
+    from barnabas.streams.driver import Driver
+    from barnabas.streams.driving import drive
     from barnabas.streams.errors import ProcessingFailed, StreamsError, TopologyError
     from barnabas.streams.grouped import GroupedStream
     from barnabas.streams.grouped_table import GroupedTable
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "app": ("App",),
     "cogrouped": ("CogroupedStream",),
-    "driver": ("Driver", "drive"),
+    "driver": ("Driver",),
+    "driving": ("drive",),
     "errors": ("ProcessingFailed", "StreamsError", "TopologyError"),
     "grouped": ("GroupedStream",),
     "grouped_table": ("GroupedTable",),

@@ -10,10 +10,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.client.serdes.serde import Place
 from barnabas.streams.app import App
@@ -28,7 +27,7 @@ from barnabas.streams.topology.node import Topology
 from barnabas.streams.topology.operators import Sink, Source
 from barnabas.wire.key_hash import murmur2
 
-__all__ = ["Driver", "Output", "drive"]
+__all__ = ["Driver", "Output"]
 
 
 class Output(NamedTuple):
@@ -301,31 +300,3 @@ class Driver:
             row.headers,
             self._partition(row),
         )
-
-
-@contextmanager
-def drive(
-    app: App,
-    *,
-    partitions: Mapping[str, int] | int = 1,
-    start: int | datetime = 0,
-    on: Literal["python", "spark"] = "python",
-) -> Iterator[Driver]:
-    """Run an application for a test, without a broker, and without Spark unless ``on`` is ``"spark"``.
-
-    app: the application.
-    partitions: number of partitions of the topics, for all of them or by topic.
-    start: wall-clock time at the start, in milliseconds or as a datetime.
-    on: ``"spark"`` runs the plan of production on the active Spark session. Records are then processed when results
-        are read, those that were sent in between as one batch.
-    """
-    if on == "spark":
-        from barnabas.streams.host.driver import SparkDriver
-
-        driver: Driver = SparkDriver(app, partitions=partitions, start=start)
-    else:
-        driver = Driver(app, partitions=partitions, start=start)
-    try:
-        yield driver
-    finally:
-        driver.close()

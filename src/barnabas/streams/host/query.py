@@ -27,6 +27,7 @@ _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 def state_partitions(spark: SparkSession, plan: Plan) -> Iterator[None]:
     """Let queries that are started within the block have the plan's number of state partitions."""
     before = spark.conf.get(_SHUFFLE_PARTITIONS)
+    assert before is not None, "Spark has a default for it"
     spark.conf.set(_SHUFFLE_PARTITIONS, plan.state_partitions)
     try:
         yield
