@@ -17,9 +17,10 @@ LOOK_SECONDS = 0.05
 class Playground:
     """The topics of one application, created anew, and its runs."""
 
-    def __init__(self, stage: Any, app: App, topics: dict[str, int]) -> None:
+    def __init__(self, stage: Any, app: App, topics: dict[str, int], scheme: str = "") -> None:
         self.stage = stage
         self.app = app
+        self.checkpoints = f"{scheme}{stage.directory}"
         with stage.admin() as admin:
             for name, count in topics.items():
                 admin.create_topic(NewTopic(name, count))
@@ -36,9 +37,7 @@ class Playground:
                 )
 
     def start(self, **options: Any) -> AppRun:
-        return start(
-            self.app, self.stage.spark, servers=self.stage.servers, checkpoints=self.stage.directory, **options
-        )
+        return start(self.app, self.stage.spark, servers=self.stage.servers, checkpoints=self.checkpoints, **options)
 
     def run(self) -> AppRun:
         """Process the records that are there."""

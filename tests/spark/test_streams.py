@@ -55,7 +55,7 @@ def test_two_tables_are_joined_as_the_test_driver_joins_them(stage: Any) -> None
 
 
 def test_two_repartitions_are_two_more_operators_of_the_same_query(stage: Any) -> None:
-    ground = Playground(stage, streams_apps.sums, {"orders": 3, "largest": 1})
+    ground = Playground(stage, streams_apps.sums, {"orders": 3, "largest": 1}, scheme="file://")
     orders = [("anna", 5), ("adam", 2), ("bea", 1), ("anna", 4), ("adam", 9), ("bea", 1)]
     for number, (customer, total) in enumerate(orders):
         ground.send("orders", [(str(number), f'{{"customer": "{customer}", "total": {total}}}')], at=number)
@@ -127,7 +127,7 @@ def test_the_test_driver_moves_the_clock_on_spark(stage: Any) -> None:
         driver.send("beats", "x", key="1")
         assert driver.read("pulse") == []
         driver.advance("1s")
-        assert [(each.key, each.value, each.timestamp) for each in driver.read("pulse")] == [("all", "1", 1000)]
+        assert [(each.key, each.value, each.timestamp) for each in driver.read("pulse")] == [("all", 1, 1000)]
 
 
 def test_labels_spread_tasks_as_sparks_own_hash_does(stage: Any) -> None:

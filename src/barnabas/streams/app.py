@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ class App:
                 f"{application_id!r} is not an application id; use letters, digits, '.', '_' and '-', at most 200"
             )
         self.application_id = application_id
+        self.module: str = sys._getframe(1).f_globals.get("__name__", "")  # workers of Spark run this module again
         self.on_error: ErrorPolicy = on_error if on_error is not None else Fail()
         self._graph = Graph(application_id)
         self._topology: Topology | None = None

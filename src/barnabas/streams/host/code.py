@@ -37,9 +37,10 @@ class AppCode:
     @classmethod
     def of(cls, app: App) -> AppCode:
         """Find the module that has the application. Raises TopologyError if there is none."""
-        for name, module in list(sys.modules.items()):
+        modules = {app.module: sys.modules.get(app.module)} | sys.modules  # first the module that made it
+        for name, module in modules.items():
             path = getattr(module, "__file__", None)
-            if path is None or name == "__mp_main__":
+            if module is None or path is None or name == "__mp_main__":
                 continue
             variable = next((key for key, value in list(vars(module).items()) if value is app), None)
             if variable is not None and Path(path).suffix == ".py":

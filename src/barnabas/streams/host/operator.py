@@ -49,10 +49,7 @@ class TaskOperator(StatefulProcessor):
         if self._plan.stage(index) != self._stage:
             yield from given
             return
-        yield from (row for row in given if row.kind == OUTPUT)
-        mine = [row for row in given if row.kind != OUTPUT]
-        if mine:
-            yield from self._run(index, mine)
+        yield from self._run(index, given)
 
     def close(self) -> None:
         pass

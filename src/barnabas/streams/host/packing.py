@@ -69,14 +69,20 @@ def _milliseconds(cell: Any) -> int:
 
 def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     """The rows of each topic and partition, in order. Spark nearly always gives rows of one partition only."""
-    import pyarrow.compute as pc
-
     if not batch.num_rows:
         return
-    for topic in pc.unique(batch.column("topic")):
-        of_topic = batch.filter(pc.equal(batch.column("topic"), topic))
-        for partition in pc.unique(of_topic.column("partition")):
-            yield of_topic.filter(pc.equal(of_topic.column("partition"), partition))
+    for of_topic in _by_value(batch, "topic"):
+        yield from _by_value(of_topic, "partition")
+
+
+def _by_value(batch: pyarrow.RecordBatch, name: str) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow.compute as pc
+
+    values = pc.unique(batch.column(name))
+    if len(values) == 1:
+        yield batch
+    else:
+        yield from (batch.filter(pc.equal(batch.column(name), value)) for value in values)
 
 
 def _packed(rows: list[tuple[Any, ...]]) -> pyarrow.RecordBatch:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from barnabas.streams.errors import TopologyError
@@ -77,6 +78,10 @@ class Plan:
     def stage_count(self) -> int:
         return max(self.stages.values()) + 1
 
+    @cached_property
+    def _indexes(self) -> dict[TaskPlace, int]:
+        return {place: index for index, place in enumerate(self.tasks)}
+
     def index(self, label: int) -> int:
         """The task with a label."""
         return label % len(self.tasks)
@@ -87,8 +92,8 @@ class Plan:
     def task(self, number: int, partition: int) -> int:
         """The index of a task. Raises TopologyError if the partition is new."""
         try:
-            return self.tasks.index(TaskPlace(number, partition))
-        except ValueError:
+            return self._indexes[TaskPlace(number, partition)]
+        except KeyError:
             raise TopologyError(
                 f"partition {partition} is new to sub-topology {number}: topics of an application must keep their "
                 f"number of partitions; start it with a new checkpoint"

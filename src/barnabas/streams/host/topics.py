@@ -10,6 +10,7 @@ from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.spark.connector.link import Link, link
+from barnabas.streams.errors import TopologyError
 from barnabas.streams.host.plan import Plan
 from barnabas.streams.topology.node import Topology
 from barnabas.streams.topology.operators import Sink
@@ -18,7 +19,10 @@ __all__ = ["create_internal_topics", "partitions_of"]
 
 
 def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, int]:
-    """The number of partitions of the topics that an application reads, and of those that it writes and that exist."""
+    """The number of partitions of the topics that an application reads, and of those that it writes and that exist.
+
+    Raises TopologyError if a topic that is written with a partitioner of the user does not exist.
+    """
     names = {*topology.source_topics, *topology.sink_topics}
     cluster = link(ConsumerSettings, client).cluster
     run = link(ConsumerSettings, client).run
@@ -29,6 +33,11 @@ def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, in
         for each in found
         if each.name in names or any(pattern.fullmatch(each.name) for pattern in patterns if not each.is_internal)
     }
+    missing = [topic for topic in _custom_partitioned(topology) if topic not in is_read]
+    if missing:
+        raise TopologyError(
+            f"these topics are written with a partitioner and do not exist: {', '.join(missing)}"
+        )
     return {name: len(each.partitions) for name, each in is_read.items()}
 
 
@@ -45,7 +54,7 @@ def create_internal_topics(topology: Topology, plan: Plan, client: Mapping[str, 
         connection.run(_create(connection, NewTopic(topology.decorate(topic), plan.partitions[topic])))
 
 
-def custom_partitioned(topology: Topology) -> list[str]:
+def _custom_partitioned(topology: Topology) -> list[str]:
     """Topics that are written with a partitioner of the user, which needs their number of partitions."""
     sinks = [node.operator for node in topology.nodes.values() if isinstance(node.operator, Sink)]
     return [sink.topic for sink in sinks if sink.partitioner is not None and sink.topic and not sink.is_internal]
