@@ -1,8 +1,9 @@
-"""A driver for the tests that kill: a stateful application that writes each number of a topic once if its state is right.
+"""A driver for the tests that kill: a stateful application that writes each number once if its state is right.
 
-Run as a program, like ``copying.py``: servers, source, target, checkpoint directory, master. The application counts the
-numbers of each remainder, after a repartition, and writes the number that the count stands for: the record with count c and
-remainder r is number c * REMAINDERS + r. A count that was lost or made twice is a number that is missing or doubled.
+Run as a program, like ``copying.py``: servers, source, target, checkpoint directory, master. The application counts
+the numbers of each remainder, after a repartition, and writes the number that the count stands for: the record with
+count c and remainder r is number c * REMAINDERS + r. A count that was lost or made twice is a number that is missing or
+doubled.
 """
 
 from __future__ import annotations
