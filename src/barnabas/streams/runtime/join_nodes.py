@@ -86,9 +86,8 @@ def build_stream_table_join(wiring: Wiring, node: Node, operator: StreamTableJoi
             task.drop(name)
             return
         try:
-            if key is None:
-                row = None
-            else:
+            row = None
+            if key is not None:
                 row = row_of(key) if versions is None else versions.get(key, timestamp)
             if row is None and not is_left:
                 return
@@ -110,9 +109,7 @@ def _versions(wiring: Wiring, operator: StreamTableJoin) -> VersionedStore | Non
     return None
 
 
-def _waiting(
-    wiring: Wiring, node: Node, operator: StreamTableJoin, buffer: RecordBuffer, join: Forward
-) -> Forward:
+def _waiting(wiring: Wiring, node: Node, operator: StreamTableJoin, buffer: RecordBuffer, join: Forward) -> Forward:
     """Records wait until stream time is past their grace period; late ones are joined at once."""
     observed = wiring.task.cell(f"waiting:{node.name}", -1)
     grace = operator.grace_ms
@@ -120,14 +117,14 @@ def _waiting(
     task, name = wiring.task, node.name
 
     def wait(key: Any, value: Any, timestamp: int, headers: Any) -> None:
-        if timestamp > observed[0]:
-            observed[0] = timestamp
         if value is None or (key is None and not operator.is_left):
             task.drop(name)
             return
         if key is None or observed[0] - grace > timestamp:
             join(key, value, timestamp, headers)
             return
+        if timestamp > observed[0]:
+            observed[0] = timestamp
         buffer.put(key, value, timestamp, headers)
         for held in buffer.pop_until(observed[0] - grace):
             join(*held)
@@ -145,8 +142,7 @@ def build_global_table_join(wiring: Wiring, node: Node, operator: GlobalTableJoi
     def join(key: Any, value: Any, timestamp: int, headers: Any) -> None:
         try:
             selected = selector(key, value)
-            is_kept = value is not None and (selected is not None or (is_left and key is None))
-            if not is_kept:
+            if value is None or (selected is None and not is_left):
                 task.drop(name)
                 return
             row = None if selected is None else row_of(selected)
@@ -178,7 +174,7 @@ def build_stream_join_side(wiring: Wiring, node: Node, operator: StreamJoinSide)
     """Join a record with the rows of the other side whose time is in the window, in order of their time."""
     forward, fail = wiring.forward(node), wiring.fail(node)
     other: JoinStore = wiring.store(operator.other_store)
-    rows_of = other.data.get
+    rows_of = other.data
     starts = other.starts
     outer_store: OuterJoinStore | None = None if operator.outer_store is None else wiring.store(operator.outer_store)
     three = with_key_first(operator.joiner)
@@ -208,7 +204,7 @@ def build_stream_join_side(wiring: Wiring, node: Node, operator: StreamJoinSide)
                     if outer_store is not None:
                         outer_store.remove(time, is_left, key)  # the other side of a left row is the right one
                     later = time if time > timestamp else timestamp
-                    for row in tuple(rows_of(key)[time]):
+                    for row in tuple(rows_of[key][time]):
                         forward(key, three(key, value, row) if is_left else three(key, row, value), later, headers)
                 if found or not outer:
                     return
@@ -241,7 +237,7 @@ def _outer_emitter(
             return
         times[1] = _MAX
         is_left_open = is_right_open = False
-        for timestamp, is_right, key in store.in_order():
+        for timestamp, is_right, key, value in store.in_order():
             times[1] = timestamp
             if is_left_open and is_right_open:
                 break
@@ -249,9 +245,7 @@ def _outer_emitter(
                 is_left_open |= not is_right
                 is_right_open |= is_right
                 continue
-            for value in store.data[timestamp, is_right, key]:
-                alone = joiner(key, None, value) if is_right else joiner(key, value, None)
-                forward(key, alone, timestamp, headers)
+            forward(key, joiner(key, None, value) if is_right else joiner(key, value, None), timestamp, headers)
             store.remove(timestamp, is_right, key)
 
     return emit
