@@ -19,7 +19,7 @@ from barnabas.spark.connector.source import columns
 from barnabas.spark.errors import PipelineFailed
 from barnabas.spark.pipelines.runner import reason_of
 from barnabas.streams.app import App
-from barnabas.streams.driver import Driver, Output
+from barnabas.streams.driver import Driver
 from barnabas.streams.durations import Duration
 from barnabas.streams.errors import StreamsError
 from barnabas.streams.host.code import AppCode
@@ -27,7 +27,7 @@ from barnabas.streams.host.plan import make_plan
 from barnabas.streams.host.query import state_partitions, written
 from barnabas.streams.host.state import STATE_BYTES_MAX
 from barnabas.streams.runtime.task import InputRecord, Row
-from barnabas.streams.serdes import SerdeLike, codec_of
+from barnabas.streams.serdes import codec_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ class SparkDriver(Driver):
         self._spark = _session()
         self._code = AppCode.of(app)
         self._plan = make_plan(app.topology(), self._partitions, partitions_max=2)
-        self._looped = {self._topology.decorate(topic): topic for topic in self._plan.looped}
+        self._looped = {self._topology.decorate(topic) for topic in self._plan.looped}
         self._directory = Path(tempfile.mkdtemp(prefix="barnabas-drive-"))
         self._waiting: list[InputRecord] = []
         self._has_tick = False
@@ -63,11 +63,9 @@ class SparkDriver(Driver):
         super().advance(duration)
         self._flush()
 
-    def read(
-        self, topic: str, *, key: SerdeLike[Any] | None = None, value: SerdeLike[Any] | None = None
-    ) -> list[Output]:
+    def read_rows(self, topic: str) -> list[Row]:
         self._flush()
-        return super().read(topic, key=key, value=value)
+        return super().read_rows(topic)
 
     def table(self, topic: str) -> dict[Any, Any]:
         self._flush()
@@ -98,25 +96,20 @@ class SparkDriver(Driver):
 
     def _flush(self) -> None:
         """Process the records that wait, and those that the application sends itself, until none is left."""
+        stores = {self._topology.changelog(name): name for name, spec in self._topology.stores.items() if spec.is_named}
         while self._waiting or self._has_tick:
             waiting, self._waiting = self._waiting, []
-            returned: deque[InputRecord] = deque()
+            returned: dict[tuple[str, int], deque[InputRecord]] = {}
             for row in self._batch_of(waiting):
-                self._take(row, returned)
-            self._waiting += returned
+                if row.topic in stores:
+                    self._changelog.append(row)
+                    self._change(stores[row.topic], row)
+                else:
+                    self._deliver([row._replace(is_internal=row.topic in self._looped)], returned)
+            self._waiting += [record for queue in returned.values() for record in queue]
 
-    def _take(self, row: Row, returned: deque[InputRecord]) -> None:
-        if row.topic in self._looped:
-            returned.append(self._input(row.topic, self._partition(row), *row[5:6], row.key, row.value, row.headers))
-            return
-        stores = {self._topology.changelog(name): name for name, spec in self._topology.stores.items() if spec.is_named}
-        if row.topic in stores:
-            self._changelog.append(row)
-            self._keep(stores[row.topic], row)
-        else:
-            self._deliver([row], returned)
-
-    def _keep(self, name: str, row: Row) -> None:
+    def _change(self, name: str, row: Row) -> None:
+        """Change the contents of a store as its changelog says."""
         spec, contents = self._topology.stores[name], self._stored.setdefault(name, {})
         assert row.key is not None
         key = codec_of(spec.key, Place(row.topic, is_key=True)).decode(row.key)

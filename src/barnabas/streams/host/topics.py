@@ -35,9 +35,7 @@ def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, in
     }
     missing = [topic for topic in _custom_partitioned(topology) if topic not in is_read]
     if missing:
-        raise TopologyError(
-            f"these topics are written with a partitioner and do not exist: {', '.join(missing)}"
-        )
+        raise TopologyError(f"these topics are written with a partitioner and do not exist: {', '.join(missing)}")
     return {name: len(each.partitions) for name, each in is_read.items()}
 
 
