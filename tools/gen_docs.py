@@ -12,7 +12,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES, Route
+from barnabas.broker.requests.api import Route
+from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES
 from barnabas.broker.settings.broker import BROKER_SETTINGS
 from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
@@ -51,7 +52,7 @@ def compatibility() -> str:
 
 
 def _is_same(key: int) -> bool:
-    return CONTROLLER_ROUTES[key].module is ROUTES[key].module
+    return CONTROLLER_ROUTES[key].api is ROUTES[key].api
 
 
 def _routes(routes: Mapping[int, Route]) -> Iterator[str]:
@@ -60,15 +61,16 @@ def _routes(routes: Mapping[int, Route]) -> Iterator[str]:
         versions = f"{route.versions[0]}–{route.versions[-1]}" if len(route.versions) > 1 else str(route.versions[0])
         yield (
             f"| {int(key)} | {route.request.__name__.removesuffix('Request')} | {versions} "
-            f"| {_part(route, 'Behaviour')} | {_part(route, 'Differs from Kafka')} |"
+            f"| {route.api.behaviour or _part(route, 'Behaviour')} | {_part(route, 'Differs from Kafka')} |"
         )
 
 
 def _part(route: Route, title: str) -> str:
-    text = inspect.getdoc(route.module) or ""
+    module = sys.modules[route.api.handle.__module__]
+    text = inspect.getdoc(module) or ""
     found = re.search(rf"^{title}: (.*?)(?=^\w[\w ]*: |\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None:
-        raise SystemExit(f"{route.module.__name__} does not say: {title}")
+        raise SystemExit(f"{module.__name__} does not say: {title}")
     return " ".join(found[1].split()).replace("``", "`")
 
 

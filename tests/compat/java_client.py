@@ -19,7 +19,7 @@ from records import Headers, ReadRecord, SentRecord
 from tools.cache import cache_directory, locked
 from tools.kafka_jars import class_path, java_command, program
 
-SOURCE = Path(__file__).parent / "java" / "Probe.java"
+SOURCES = Path(__file__).parent / "java"
 RUN_SECONDS_MAX = 120
 # Nothing in these programs runs for long: a compiler that optimises would cost more than it saves.
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M")
@@ -51,18 +51,19 @@ def consume(bootstrap: str, topic: str, count: int, *, start: str = "earliest") 
     return [_from_json(row) for row in _run("consume", bootstrap, topic, str(count), start)]
 
 
-def classes() -> Path:
-    """The directory with the compiled program."""
-    directory = cache_directory("java", hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16])
-    with locked("java-probe"):
-        if not (directory / "Probe.class").exists():
-            command = [program("javac"), "-cp", class_path(), "-d", str(directory), str(SOURCE)]
+def compiled(name: str) -> Path:
+    """The directory with the classes of one of the programs in `java`."""
+    source = SOURCES / f"{name}.java"
+    directory = cache_directory("java", hashlib.sha256(source.read_bytes()).hexdigest()[:16])
+    with locked(f"java-{name.lower()}"):
+        if not (directory / f"{name}.class").exists():
+            command = [program("javac"), "-cp", class_path(), "-d", str(directory), str(source)]
             subprocess.run(command, check=True, timeout=RUN_SECONDS_MAX)
     return directory
 
 
 def _run(*arguments: str, stdin: str = "") -> list[Any]:
-    command = java_command("Probe", *arguments, options=_QUICK_START, classes=str(classes()))
+    command = java_command("Probe", *arguments, options=_QUICK_START, classes=str(compiled("Probe")))
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
     if done.returncode != 0:
         raise JavaFailed(f"{arguments[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")

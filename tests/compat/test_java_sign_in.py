@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from java_client import RUN_SECONDS_MAX, classes
+from java_client import RUN_SECONDS_MAX, compiled
 from tools.kafka_jars import java_command
 
 sys.path.append(str(Path(__file__).parents[1] / "integration"))
@@ -79,7 +79,7 @@ def produce(address: str, settings: dict[str, str]) -> tuple[bool, str]:
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M")
     options += tuple(f"-D{ALLOWED_URLS}={common[name]}" for name in common if name.endswith("token.endpoint.url"))
     arguments = ("produce", address, "signed", *(f"{name}={value}" for name, value in common.items()))
-    command = java_command("Probe", *arguments, options=options, classes=str(classes()))
+    command = java_command("Probe", *arguments, options=options, classes=str(compiled("Probe")))
     line = json.dumps({"key": None, "value": "aGk=", "headers": [], "timestamp": None}) + "\n"
     done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
     return done.returncode == 0 and "offset" in done.stdout, done.stderr

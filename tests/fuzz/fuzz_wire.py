@@ -11,7 +11,9 @@ import sys
 from barnabas.model.errors import Malformed
 from barnabas.wire.frame import decode_request_header, decode_response
 from barnabas.wire.message import Message, decode_from, encode
-from barnabas.wire.messages import DECLARED, request_of, response_of
+from barnabas.wire.messages import declared, request_of, response_of
+
+DECLARED = declared()
 
 
 def check(data: bytes) -> None:

@@ -42,6 +42,8 @@ class TamperingProxy:
         self.target = ("", 0)
         self.port = 0
         self.tampered = 0
+        self._accepted = 0
+        self._frozen = 0  # of the accepted connections, the first ones
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -61,19 +63,25 @@ class TamperingProxy:
             await asyncio.wait(list(self._tasks))
         await asyncio.sleep(0)
 
+    def freeze(self) -> None:
+        """From now on no answer arrives on the connections of now; new ones work."""
+        self._frozen = self._accepted
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         asked: deque[Asked] = deque()
+        self._accepted += 1
+        number = self._accepted
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 far_reader, far_writer = await asyncio.open_connection(*self.target)
                 try:
                     ways = [
                         asyncio.ensure_future(self._there(reader, far_writer, asked)),
-                        asyncio.ensure_future(self._back(far_reader, writer, asked)),
+                        asyncio.ensure_future(self._back(far_reader, writer, asked, number)),
                     ]
                     try:
                         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -98,10 +106,14 @@ class TamperingProxy:
             writer.write(size + frame)
             await writer.drain()
 
-    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: deque[Asked]) -> None:
+    async def _back(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: deque[Asked], number: int
+    ) -> None:
         while True:
             size = await reader.readexactly(4)
             frame = size + await reader.readexactly(int.from_bytes(size, "big"))
+            if number <= self._frozen:
+                continue
             try:
                 answer = self.tamper(asked.popleft(), frame)
             except Cut as cut:

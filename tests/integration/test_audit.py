@@ -14,6 +14,7 @@ from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
+from barnabas.wire.messages.delete_records import DeleteRecordsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
@@ -66,6 +67,16 @@ def test_a_change_is_told_with_who_asked_and_what_became_of_it(broker: Broker, l
         f'change api=CREATE_TOPICS {who} of="{name} not/allowed" failed=INVALID_TOPIC_EXCEPTION',
         f"change api=DELETE_TOPICS {who} of={name} failed=no",
     ]
+
+
+def test_deleted_records_are_told_with_their_topic(broker: Broker, lines: list[str], name: str) -> None:
+    row = DeleteRecordsRequest.DeleteRecordsPartition
+    topic = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=[row(partition_index=0, offset=0)])
+    with signed_in(broker, "admin", client_id="tool") as admin:
+        admin.create(name)
+        admin.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+    who = "principal=User:admin peer=127.0.0.1 client=tool"
+    assert lines[-1] == f"change api=DELETE_RECORDS {who} of={name} failed=no"
 
 
 def test_changes_are_told_without_anything_secret(broker: Broker, lines: list[str], name: str) -> None:

@@ -26,7 +26,8 @@ def broker() -> Iterator[Broker]:
 
 def sentences(broker: Broker, topic: str, version: int = 4) -> list[str | None]:
     with Talk(broker.bootstrap_servers) as talk:
-        answer = talk.ask(DescribeLogDirsRequest(topics=[NAMED(topic=topic, partitions=[0])]), version)
+        topics = [NAMED(topic=topic, partitions=[0])]
+        answer = talk.ask(DescribeLogDirsRequest(topics=topics, include_state=True), version)
     return [part.cleaner for result in answer.results for row in result.topics for part in row.partitions]
 
 

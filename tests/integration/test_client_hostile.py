@@ -289,6 +289,26 @@ def test_a_bomb_is_a_typed_error_in_bounded_memory(
     run(test)
 
 
+def test_a_caller_with_a_short_timeout_gets_past_a_connection_on_which_nothing_arrives_any_more() -> None:
+    async def test() -> None:
+        async with (
+            behind_proxy() as (proxy, servers),
+            Admin(Settings(bootstrap_servers=(servers,), **IMPATIENT)) as admin,
+        ):
+            await admin.describe_cluster()
+            proxy.freeze()
+            for _ in range(50):
+                try:
+                    async with asyncio.timeout(0.2):
+                        await admin.describe_cluster()
+                    return
+                except (TimeoutError, BarnabasError):
+                    pass
+            pytest.fail("the dead connection is still in use")
+
+    run(test)
+
+
 def test_another_cluster_at_the_same_address_is_found_out() -> None:
     async def test() -> None:
         async with behind_proxy() as (proxy, servers):

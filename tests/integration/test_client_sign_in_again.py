@@ -23,7 +23,6 @@ from barnabas.security.plain import LOGIN_MODULE
 from barnabas.security.scram import SHA_256, SHA_512, Mechanism
 from barnabas.testing import Broker
 from barnabas.transport.links import Links
-from barnabas.transport.session import Session
 from barnabas.transport.sign_in import Credentials
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
@@ -275,10 +274,7 @@ def test_links_between_nodes_sign_in_again_too(broker: Broker) -> None:
         async def prove() -> Credentials:
             return Credentials("PLAIN", "alice", "alice-secret")
 
-        async def begin(channel: Any) -> None:
-            await Session(channel, prove, lambda limit: limit // 2, timeout_ms=10_000).begin()
-
-        links = Links(client_id="test", chance=lambda limit: limit // 2, sign_in=begin)
+        links = Links(client_id="test", chance=lambda limit: limit // 2, prove=prove)
         host, _, port = broker.address_of(LISTENER).rpartition(":")
         links.learn(7, host, int(port))
         dialled, signed = connections(broker), sign_ins(broker)

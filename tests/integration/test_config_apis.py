@@ -170,7 +170,7 @@ def test_validation_alone_alters_nothing(talk: Talk, name: str) -> None:
 
 def test_what_is_not_there_cannot_be_altered(talk: Talk, name: str) -> None:
     assert alter(talk, TOPIC, name, ("retention.ms", SET, "5")) == errors.UNKNOWN_TOPIC_OR_PARTITION.code
-    assert alter(talk, BROKER, "9", ("num.partitions", SET, "5")) == errors.BROKER_ID_NOT_REGISTERED.code
+    assert alter(talk, BROKER, "9", ("num.partitions", SET, "5")) == errors.INVALID_REQUEST.code
     assert alter(talk, BROKER, "x", ("num.partitions", SET, "5")) == errors.INVALID_REQUEST.code
     assert alter(talk, 77, "x", ("num.partitions", SET, "5")) == errors.INVALID_REQUEST.code
 

@@ -14,6 +14,8 @@ from memory_disk import disk_of
 
 from barnabas.cli.main import main
 from barnabas.cli.terminal.verbs import now_ms
+from barnabas.model.errors import CorruptBatch
+from barnabas.model.ids import TopicPartition
 from barnabas.testing import Broker
 
 GIB = 1 << 30
@@ -136,6 +138,44 @@ def test_a_disk_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
         about="broker 1, /second",
         evidence="[Dd]isk|storage",
         mend="^replace the disk and start the broker again",
+    )
+
+
+def test_a_log_whose_files_are_gone(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    for topic in ("gone", "sound"):
+        assert main(["topic", "create", topic, "-b", broker.bootstrap_servers]) == 0
+        send(broker, topic, 1)
+    store = broker.node.services.store
+    (home,) = store.directory_ids
+    disk_of(broker).remove_tree(f"{home}/gone-0")
+    broker.run(store.checkpoint())
+    send(broker, "sound", 1)
+    code, findings = doctor(broker.bootstrap_servers, capsys)
+    assert code == 1
+    expect(
+        findings,
+        "log-offline",
+        severity="bad",
+        about="broker 1, gone-0",
+        evidence="gone-0.*the path is gone",
+        mend="^restore .*/gone-0 and start the broker again",
+    )
+
+
+def test_a_log_with_a_damaged_segment(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topic", "create", "t", "-b", broker.bootstrap_servers]) == 0
+    send(broker, "t", 1)
+    store = broker.node.services.store
+    store.faults.damaged(store.logs[TopicPartition("t", 0)], "retention", CorruptBatch("checksum of the batch at 0"))
+    code, findings = doctor(broker.bootstrap_servers, capsys)
+    assert code == 1
+    expect(
+        findings,
+        "log-damaged",
+        severity="bad",
+        about="broker 1, t-0",
+        evidence="retention failed: checksum",
+        mend="^if other replicas are in sync, stop the broker",
     )
 
 

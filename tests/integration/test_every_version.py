@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from talk import Talk, batch
 
-from barnabas.broker.requests.routes import ROUTES, Route
+from barnabas.broker.requests.api import Route
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.model.ids import METADATA_TOPIC, Uuid
 from barnabas.testing import Broker
 from barnabas.wire.api import ApiKey

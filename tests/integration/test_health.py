@@ -76,6 +76,8 @@ OURS = (
     "barnabas_disk_free_bytes",
     "barnabas_disk_size_bytes",
     "barnabas_log_directory_bytes",
+    "barnabas_task_failures_total",
+    "barnabas_log_faults_total",
 )
 NAMES = (*STRIMZI, *KAFKA_EXPORTER, *OURS)
 

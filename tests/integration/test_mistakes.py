@@ -59,6 +59,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         (("config", "get", "topic", "nope"), "`barnabas topic list` shows"),
         (("config", "set", "topic", "orders", "retention.ms=abc"), "is not a whole number"),
         (("config", "set", "topic", "orders", "retenion.ms=1"), "did you mean 'retention.ms'?"),
+        (("config", "set", "broker", "all", "num.io.thread=1"), "did you mean 'num.io.threads'?"),
+        (("config", "set", "broker", "1", "num.io.thread=1"), "did you mean 'num.io.threads'?"),
         (("config", "set", "broker", "1", "log.dirs=x"), "put it into the broker's file"),
         (("config", "set", "broker", "1", "listeners=x"), "is not NAME://host:port"),
         (("txn", "describe", "nope"), "`barnabas txn list` shows"),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from rights import C, Granted, May, codes, signed_in
 
-from barnabas.broker.access.authorize import BETWEEN_NODES
 from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES
 from barnabas.model import errors
 from barnabas.security.acl import CLUSTER_NAME, Permission
@@ -19,6 +18,20 @@ from barnabas.wire.api import ApiKey
 from barnabas.wire.messages import request_of
 
 CONTROLLER = "CONTROLLER"
+BETWEEN_NODES = (
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.ENVELOPE,
+)
 # A fetch from the metadata log, and markers, which brokers write at each other, are asked for in Kafka's table as well.
 ELSEWHERE = {ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 

@@ -107,6 +107,17 @@ def test_one_partition_that_is_not_there_fails_them_all(talk: Talk, name: str, p
     assert producer.describe().transaction_state == "Empty"
 
 
+def test_the_next_transaction_of_version_1_waits_for_the_markers_of_the_last(
+    talk: Talk, name: str, producer: Transactional
+) -> None:
+    talk.create(name, 50)
+    assert producer.add(*((name, index) for index in range(50))) == [0] * 50
+    ended, added = talk.ask_all((producer.end_request(), 4), (producer.add_request((name, 0)), 3))
+    assert ended.error_code == 0
+    assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+    assert producer.describe().transaction_state == "Ongoing"
+
+
 @pytest.mark.parametrize(("version", "error"), [(1, errors.INVALID_PRODUCER_EPOCH), (2, errors.PRODUCER_FENCED)])
 def test_old_versions_know_a_fenced_producer_by_its_epoch(
     talk: Talk, name: str, producer: Transactional, version: int, error: WireError

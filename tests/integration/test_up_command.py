@@ -12,19 +12,50 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from changing_listeners import free_port
 
 from barnabas.cli.serve.running import NOTE_FILE, is_held
 
 SECONDS_MAX = 60
 
 
-def barnabas(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+# The file that comes with Kafka, for one node that is its own controller.
+KRAFT_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:{controller}
+listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:{client}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs={data}
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def barnabas(*words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "barnabas", *words],
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
         check=False,
+        cwd=cwd,
         env={**os.environ, **environment},
     )
 
@@ -108,6 +139,37 @@ def test_a_killed_broker_is_not_taken_for_a_running_one(tmp_path: Path) -> None:
     assert "no broker runs" in barnabas("status", "--data-dir", str(data)).stderr
     assert "deleted" in barnabas("down", "--purge", "--yes", "--data-dir", str(data)).stdout
     assert not data.exists()
+
+
+def test_a_usual_file_for_kafka_starts_a_broker_as_it_is_and_in_its_own_directory(tmp_path: Path) -> None:
+    data, work = tmp_path / "kraft-combined-logs", tmp_path / "work"
+    work.mkdir()
+    client, controller = free_port(), free_port()
+    config = tmp_path / "server.properties"
+    config.write_text(KRAFT_FILE.format(client=client, controller=controller, data=data))
+    try:
+        started = barnabas("up", "--detach", "--config", str(config), cwd=work)
+        assert started.returncode == 0, started.stderr
+        assert f"LOG      {data}/barnabas.log" in started.stdout
+        assert f"`barnabas status --data-dir {data}`" in started.stdout
+        servers = f"localhost:{client}"
+        assert barnabas("topic", "create", "t", "-b", servers).returncode == 0
+        quorum = json.loads(barnabas("cluster", "quorum", "-b", servers, "-o", "json").stdout)
+        assert [voter["id"] for voter in quorum["voters"]] == [1]
+        assert (data / "t-0").is_dir()
+        assert not list(work.iterdir()), "nothing is written where the command runs"
+    finally:
+        stop(data)
+
+
+def test_settings_of_the_command_line_choose_the_directory_of_a_broker_in_the_background(tmp_path: Path) -> None:
+    data = tmp_path / "elsewhere"
+    try:
+        started = barnabas("up", "--detach", "--port", "0", "--set", f"log.dirs={data}", cwd=tmp_path)
+        assert started.returncode == 0, started.stderr
+        assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    finally:
+        stop(data)
 
 
 def test_settings_come_from_file_environment_and_options_in_that_order(tmp_path: Path) -> None:

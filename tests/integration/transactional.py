@@ -49,26 +49,31 @@ class Transactional:
         answer = self.talk.ask(self.produce_request(topic, value, **more), version)
         return int(answer.responses[0].partition_responses[0].error_code)
 
-    def end(self, *, is_commit: bool = True, version: int = 5) -> Any:
-        request = EndTxnRequest(
+    def end_request(self, *, is_commit: bool = True) -> EndTxnRequest:
+        return EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.id,
             producer_epoch=self.epoch,
             committed=is_commit,
         )
+
+    def end(self, *, is_commit: bool = True, version: int = 5) -> Any:
+        request = self.end_request(is_commit=is_commit)
         return again(lambda: self.talk.ask(request, version))
 
-    def add(self, *topics: tuple[str, int], version: int = 3) -> list[int]:
+    def add_request(self, *topics: tuple[str, int]) -> AddPartitionsToTxnRequest:
         wanted = [
             AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=[index]) for name, index in topics
         ]
-        request = AddPartitionsToTxnRequest(
+        return AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.id,
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=wanted,
         )
-        answer = self.talk.ask(request, version)
+
+    def add(self, *topics: tuple[str, int], version: int = 3) -> list[int]:
+        answer = self.talk.ask(self.add_request(*topics), version)
         return [topic.results_by_partition[0].partition_error_code for topic in answer.results_by_topic_v3_and_below]
 
     def describe(self) -> Any:

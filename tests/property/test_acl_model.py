@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from barnabas.metadata.controller import create_acls, delete_acls, describe_acls
+from barnabas.metadata.acls import create_acls, delete_acls, describe_acls
 from barnabas.metadata.image import EMPTY
 from barnabas.metadata.image_builder import ImageBuilder
 from barnabas.model.ids import Uuid

@@ -106,7 +106,7 @@ def test_a_broker_that_only_lost_its_connection_is_not_fenced() -> None:
             for lane in ("life", "control"):
                 found = cluster.nodes[alive]._parts.controller_links._lanes.get((active(cluster), lane))
                 if found is not None:
-                    found.drop()
+                    found.abort()
             await asyncio.sleep(0.1)
             assert not is_fenced(watcher, alive)
 

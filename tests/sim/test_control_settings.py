@@ -175,6 +175,23 @@ def test_roles_say_who_votes_and_who_holds_data() -> None:
     run(whole)
 
 
+def test_a_static_quorum_of_a_file_for_kafka_becomes_one_cluster_with_these_voters() -> None:
+    async def whole() -> None:
+        cluster = made()
+        voters = ",".join(f"{number}@{host}:{CONTROLLER_PORT}" for number, host in cluster.hosts.items())
+        for number, given in cluster.settings.items():
+            without = {name: text for name, text in given.items() if name != "controller.quorum.bootstrap.servers"}
+            cluster.settings[number] = {**without, "controller.quorum.voters": voters}
+        await asyncio.gather(*(cluster.start(number) for number in (3, 2, 1)))
+        await until_async(lambda: cluster.nodes[2].services.raft.voters.ids == (1, 2, 3))
+        # A node that lost its disk joins the cluster that is there, even the one that founded it.
+        cluster.lose_disk(1)
+        await cluster.start(1)
+        assert cluster.nodes[1].services.cluster_id == cluster.nodes[2].services.cluster_id
+
+    run(whole)
+
+
 def test_controllers_listen_under_the_name_they_are_given() -> None:
     async def whole() -> None:
         cluster = made()

@@ -42,7 +42,6 @@ MACHINES = (
     "raft/quorum",
     "metadata/image",
     "metadata/placement",
-    "metadata/controller",
     "replication/isr.py",
     "replication/follower.py",
     "replication/throttle.py",
@@ -52,6 +51,7 @@ DRIVERS = {
     "coordinator/runtime/runtime.py",
     "coordinator/runtime/shard_runner.py",
     "coordinator/transactions/marker_delivery.py",
+    "coordinator/transactions/producer_id_fetches.py",
     "coordinator/transactions/markers.py",
     "coordinator/transactions/cluster_markers.py",
 }

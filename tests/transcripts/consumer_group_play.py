@@ -16,10 +16,12 @@ from group_play import GROUP, Play, duration
 from immutables import Map
 
 from barnabas.coordinator.classic.embedded_protocol import version_of
+from barnabas.coordinator.classic.protocol import ClassicProtocol
 from barnabas.coordinator.consumer.group import ConsumerGroup
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
+from barnabas.coordinator.groups.protocol import Protocols
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.shard import GroupShard
@@ -54,8 +56,14 @@ class ConsumerPlay(Play):
     def new_shard(self) -> GroupShard:
         return GroupShard(
             lambda: self.settings,
-            lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.consumer_settings, self.topics),
+            self._protocols,
             tally=GroupTally(lambda: 0),
+        )
+
+    def _protocols(self, shard: GroupShard) -> Protocols:
+        classic = ClassicProtocol(shard)
+        return Protocols(
+            classic, [ConsumerProtocol(shard, classic, lambda group_id: self.consumer_settings, self.topics)]
         )
 
     # --- in this protocol's words ---------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from typing import Any
 from group_answers import Actor, told
 
 from barnabas.coordinator.classic.group import ClassicGroup
+from barnabas.coordinator.classic.protocol import ClassicProtocol
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets
+from barnabas.coordinator.groups.protocol import Protocols
 from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.shard import GroupShard
@@ -57,7 +59,9 @@ class Play:
         self.restart()
 
     def new_shard(self) -> GroupShard:
-        return GroupShard(lambda: self.settings, tally=GroupTally(lambda: 0))
+        return GroupShard(
+            lambda: self.settings, lambda shard: Protocols(ClassicProtocol(shard)), tally=GroupTally(lambda: 0)
+        )
 
     def restart(self) -> None:
         self.shard = self.new_shard()

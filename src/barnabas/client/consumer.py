@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.client.cluster.connections import retrieved
 from barnabas.client.fetch.cursor import Cursor
 from barnabas.client.fetch.fetcher import Fetcher
 from barnabas.client.group.commits import OffsetAndMetadata
@@ -24,6 +23,7 @@ from barnabas.client.serdes.serde import K, Serde, V
 from barnabas.client.settings.client import settled
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition
+from barnabas.transport.lane import retrieved
 from barnabas.wire.columns import schema
 from barnabas.world.world import World
 

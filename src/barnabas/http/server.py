@@ -1,7 +1,8 @@
-"""A small HTTP server for pages that programs look at: one GET, one answer, and the connection ends.
+"""A small HTTP server for pages that programs read: one GET, one response, and the connection is closed.
 
-It knows paths and pages, nothing of brokers. A page is made piece by piece, and others get their turn in between, so
-that a large one holds nobody up. Requests are bounded in size and time; anything but GET and HEAD is refused.
+The server knows paths and pages, nothing of brokers. A page is rendered piece by piece, and other tasks run in between,
+so that a large page does not block the event loop. Requests are bounded in size and time; methods other than GET and
+HEAD are refused. A page that raises is answered with 500, and the exception is logged.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.observe.log import logger
+from barnabas.world.tasks import Tasks
+
+log = logger("http")
 
 HEAD_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 64
@@ -24,6 +30,7 @@ _REASONS: Final = {
     404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout",
+    500: "Internal Server Error",
     503: "Service Unavailable",
 }
 
@@ -41,7 +48,7 @@ class HttpServer:
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.host = ""
         self.port = 0
 
@@ -64,17 +71,13 @@ class HttpServer:
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= CONNECTIONS_MAX:
             writer.transport.abort()
             return
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer), name="http")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._serve(reader, writer), "http")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -83,19 +86,18 @@ class HttpServer:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            writer.transport.abort()
-        except asyncio.CancelledError:
-            writer.transport.abort()
-            raise
+            pass  # the client has gone or is too slow; nobody is left to answer
+        finally:
+            writer.transport.abort()  # without effect on a connection that was closed above
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            page, has_body = _says(400, "the head of the request is too long"), True
+            head, page = b"", _says(400, "the head of the request is too long")
+            body = await _joined(page.pieces)
         else:
-            page, has_body = self._page(head)
-        body = await _joined(page.pieces)
+            page, body = await self._rendered(head.split(b"\r\n", 1)[0])
         lines = (
             f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
             f"Content-Type: {page.content_type}",
@@ -104,21 +106,27 @@ class HttpServer:
             "X-Content-Type-Options: nosniff",
             "Connection: close",
         )
-        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + (body if has_body else b""))
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + (b"" if head.startswith(b"HEAD ") else body))
         await writer.drain()
 
-    def _page(self, head: bytes) -> tuple[Page, bool]:
-        """The page that is asked for, and whether its body is wanted."""
-        words = head.split(b"\r\n", 1)[0].split(b" ")
+    async def _rendered(self, request_line: bytes) -> tuple[Page, bytes]:
+        try:
+            page = self._page(request_line)
+            return page, await _joined(page.pieces)
+        except Exception:  # a page may fail in any way, and the client waits for a response
+            log.exception("page failed", request=request_line.decode(errors="replace"))
+            page = _says(500, "the page could not be rendered; the log has the reason")
+            return page, await _joined(page.pieces)
+
+    def _page(self, request_line: bytes) -> Page:
+        words = request_line.split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return _says(400, "this is not HTTP/1.1"), True
+            return _says(400, "this is not HTTP/1.1")
         method, target = words[0], words[1].decode(errors="replace")
         if method not in (b"GET", b"HEAD"):
-            return _says(405, "only GET and HEAD are understood"), True
+            return _says(405, "only GET and HEAD are understood")
         page = self._pages.get(target) or self._pages.get(target.partition("?")[0])
-        if page is None:
-            return _says(404, f"there are {', '.join(self._pages)}"), method == b"GET"
-        return page(), method == b"GET"
+        return _says(404, f"there are {', '.join(self._pages)}") if page is None else page()
 
 
 def _says(status: int, sentence: str) -> Page:

@@ -130,8 +130,6 @@ def _check_new(rule: Rule) -> None:
     kind, colon, _ = rule.principal.partition(":")
     if not (kind and colon):
         raise ApiError(INVALID_REQUEST, f"the principal {rule.principal!r} has no type: say User:<name>")
-    if not rule.host:
-        raise ApiError(INVALID_REQUEST, "a rule names the host that it is for; * means all of them")
 
 
 def _check_count(count: int) -> None:

@@ -1,14 +1,13 @@
-"""What the active controller does besides answering: it keeps the brokers' sessions and tends to the leaders.
+"""The periodic work of the active controller: it fences brokers whose session expired and balances the leaders.
 
-Brokers register and send heartbeats here; one that falls silent is fenced when its session ends. Partitions get back
-their preferred leaders from time to time, and where it is allowed, leaderless ones any live leader. All of it stops
-when this node ceases to be the active controller, and starts afresh where another takes over.
+Brokers register and send heartbeats here; a broker that sends none is fenced when its session expires. The preferred
+leaders are elected from time to time, and an unclean leader where the topic allows it. All of this stops when another
+node becomes the active controller. Work that fails is reported and scheduled again.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -25,13 +24,14 @@ from barnabas.observe.log import logger
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from barnabas.world.clock import Clock
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 SESSION_TIMEOUT_MS_DEFAULT: Final = 9000  # broker.session.timeout.ms
 REBALANCE_INTERVAL_MS_DEFAULT: Final = 300_000  # leader.imbalance.check.interval.seconds
 UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT: Final = 300_000  # unclean.leader.election.interval.ms
-AGAIN_MS: Final = 10  # when there was more to do than fits in one decision
-RETRY_MS: Final = 1000  # when a broker could not be fenced: a disk that is full may have room again
+AGAIN_MS: Final = 10  # delay when one decision could not hold all changes
+RETRY_MS: Final = 1000  # delay after a failure, such as a full disk
 
 log = logger("active_controller")
 
@@ -58,7 +58,8 @@ class ActiveController:
         self._idle_interval_ms = idle_interval_ms
         self._idle_offset = -1
         self._armed: dict[str, Timer] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        self._tasks = Tasks()
         controller.on_activity(self._on_activity)
 
     # What brokers ask ----------------------------------------
@@ -110,7 +111,11 @@ class ActiveController:
     async def broker_gone(self, session: Session) -> None:
         """The broker's process is known to have ended: nobody need wait for the end of its session."""
         self._sessions.end(session)
-        await self._fence(session)
+        try:
+            await self._fence(session)
+        finally:
+            if self._controller.is_active:
+                self._arm_sessions()
 
     # Chores ----------------------------------------
 
@@ -125,22 +130,25 @@ class ActiveController:
             self._arm("unclean", UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT, self._elect_unclean)
             self._arm("idle", self._idle_interval_ms, self._write_if_idle)
 
-    def _arm(self, chore: str, delay_ms: int, run: Callable[[], Any]) -> None:
-        if delay_ms <= 0:
+    def _arm(self, chore: str, delay_ms: int, work: Callable[[], Awaitable[int | None]]) -> None:
+        """Run the work after a delay, and again after as many milliseconds as it returns, or never after None."""
+        if delay_ms <= 0 or self._is_stopped:
             return
         earlier = self._armed.get(chore)
         if earlier is not None:
             earlier.cancel()
-        self._armed[chore] = self._timers.after(delay_ms, lambda: self._start(run))
+        self._armed[chore] = self._timers.after(delay_ms, lambda: self._tasks.start(self._run(chore, work), chore))
 
-    def _start(self, run: Callable[[], Any]) -> None:
-        task = asyncio.get_running_loop().create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _run(self, chore: str, work: Callable[[], Awaitable[int | None]]) -> None:
+        again_ms: int | None = RETRY_MS
+        try:
+            again_ms = await work()
+        finally:
+            if again_ms is not None and self._controller.is_active:
+                self._arm(chore, again_ms, work)
 
     async def _submit(self, decide: Callable[[ClusterImage], Decision[Any]]) -> Any:
-        """What a chore's decision answers, or None if another node is the active controller by now, or if it cannot be
-        written: the chore comes round again."""
+        """The result of the decision; None if another node is the active controller, or if it cannot be written."""
         try:
             return await self._controller.submit(decide)
         except ApiError as error:
@@ -149,17 +157,19 @@ class ActiveController:
             return None
 
     async def _fence(self, session: Session) -> bool:
-        """Whether nothing is left to do about a broker whose session has ended."""
+        """Fence a broker whose session has ended; after False its session expires again at once."""
+        is_settled = False
         try:
             await self._controller.submit(partial(fence_expired, expired=session, facts=self._facts()))
+            is_settled = True
         except ApiError as error:
-            if error.error is NOT_CONTROLLER:
-                return True
-            log.error("a broker is not fenced", broker=session.broker_id, reason=error)
-            self._sessions.give_back(session, now_ms=self._clock.monotonic_ms())
-            self._arm("sessions", RETRY_MS, self._fence_silent)
-            return False
-        return True
+            is_settled = error.error is NOT_CONTROLLER
+            if not is_settled:
+                log.error("a broker is not fenced", broker=session.broker_id, reason=error)
+        finally:
+            if not is_settled:
+                self._sessions.give_back(session, now_ms=self._clock.monotonic_ms())
+        return is_settled
 
     def _arm_sessions(self) -> None:
         deadline_ms = self._sessions.next_deadline_ms
@@ -168,40 +178,36 @@ class ActiveController:
         if deadline_ms is not None and (armed is None or not armed.is_pending or armed.deadline_ms > deadline_ms):
             self._arm("sessions", max(1, deadline_ms - self._clock.monotonic_ms()), self._fence_silent)
 
-    async def _fence_silent(self) -> None:
+    async def _fence_silent(self) -> int | None:
         # One at a time: fencing one broker changes who can lead when the next is fenced.
         while self._controller.is_active:
             expired = self._sessions.take_expired(now_ms=self._clock.monotonic_ms())
             if expired is None:
                 break
             if not await self._fence(expired):
-                return
+                return RETRY_MS
         if self._controller.is_active:
             self._arm_sessions()
+        return None
 
-    async def _rebalance(self) -> None:
+    async def _rebalance(self) -> int:
         has_more = await self._submit(lambda image: balance_leaders(image, self._facts()))
-        if self._controller.is_active:
-            self._arm("rebalance", AGAIN_MS if has_more else self._rebalance_interval_ms, self._rebalance)
+        return AGAIN_MS if has_more else self._rebalance_interval_ms
 
-    async def _elect_unclean(self) -> None:
+    async def _elect_unclean(self) -> int:
         has_more = await self._submit(lambda image: elect_unclean_leaders(image, self._facts()))
-        if self._controller.is_active:
-            delay_ms = AGAIN_MS if has_more else UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT
-            self._arm("unclean", delay_ms, self._elect_unclean)
+        return AGAIN_MS if has_more else UNCLEAN_ELECTION_INTERVAL_MS_DEFAULT
 
-    async def _write_if_idle(self) -> None:
+    async def _write_if_idle(self) -> int:
         """Brokers that follow the log see by its growth that they are not left behind."""
         image = self._controller.image
         has_followers = len(image.brokers) > 1 or len(image.controllers) > 1
         if has_followers and image.offset == self._idle_offset:
             await self._submit(lambda image: Decision([NoOpRecord()], None))
         self._idle_offset = self._controller.image.offset
-        if self._controller.is_active:
-            self._arm("idle", self._idle_interval_ms, self._write_if_idle)
+        return self._idle_interval_ms
 
     async def stop(self) -> None:
+        self._is_stopped = True
         self._on_activity(False)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()

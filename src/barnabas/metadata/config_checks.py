@@ -1,7 +1,8 @@
 """Whether a resource may have the configurations it would have after a change.
 
-The rules differ by kind of resource: topics and groups refuse what they do not know as INVALID_CONFIG, brokers as
-INVALID_REQUEST, as Kafka does. ``configs`` computes what the change would give and asks here; creating a topic too.
+The rules differ by kind of resource, as in Kafka: topics and groups refuse unknown names as INVALID_CONFIG, brokers
+keep them; brokers refuse values as INVALID_REQUEST. ``configs`` computes what the change would give and checks it here;
+so does the creation of a topic.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from barnabas.metadata.config_schema import MIN_INSYNC_REPLICAS, ConfigSchema
 from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
 from barnabas.model.errors import (
-    BROKER_ID_NOT_REGISTERED,
     INVALID_CONFIG,
     INVALID_REQUEST,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -47,7 +47,6 @@ def check(
 ) -> None:
     """ApiError unless the resource may be changed so; one that is ``is_new`` need not exist yet."""
     for name, value in changes.items():
-        _check_min_isr(image, resource, name, value)
         if value is not None and len(value) > VALUE_LENGTH_MAX:
             raise ApiError(
                 INVALID_CONFIG,
@@ -59,6 +58,8 @@ def check(
         _check_topic(image, schema, resource.name, own)
     elif resource.type == ResourceType.BROKER:
         _check_broker(schema, resource.name, changes)
+        for name, value in changes.items():
+            _check_min_isr(image, resource, name, value)
     else:
         _check_group(schema, resource.name, own)
     if not is_new:
@@ -67,7 +68,7 @@ def check(
 
 def _check_min_isr(image: ClusterImage, resource: ConfigResource, name: str, value: str | None) -> None:
     """With eligible leader replicas, all brokers must mean the same by the minimum (KIP-966)."""
-    if name != MIN_INSYNC_REPLICAS or resource.type != ResourceType.BROKER or not image.has_elr:
+    if name != MIN_INSYNC_REPLICAS or not image.has_elr:
         return
     if resource.name:
         raise ApiError(
@@ -94,7 +95,7 @@ def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str |
     if broker and not (broker.isascii() and broker.isdigit()):
         raise ApiError(INVALID_REQUEST, f"a broker is named by its number, not {broker!r}")
     for name, value in changes.items():
-        if value is None:
+        if value is None or _is_foreign(schema, name):
             continue
         try:
             setting = _broker_setting(schema, name)
@@ -103,6 +104,11 @@ def _check_broker(schema: ConfigSchema, broker: str, changes: Mapping[str, str |
             setting.parse(value)
         except InvalidSetting as error:
             raise ApiError(INVALID_REQUEST, str(error)) from None
+
+
+def _is_foreign(schema: ConfigSchema, name: str) -> bool:
+    """Whether no setting has this name. Kafka keeps such names for plugins of its brokers; here they have no effect."""
+    return name not in schema.broker_settings and not name.startswith(_LISTENER_PREFIX)
 
 
 def _broker_setting(schema: ConfigSchema, name: str) -> Setting:
@@ -140,4 +146,4 @@ def _check_exists(image: ClusterImage, resource: ConfigResource) -> None:
     if resource.type == ResourceType.BROKER and resource.name:
         node_id = int(resource.name)
         if node_id not in image.brokers and node_id not in image.controllers:
-            raise ApiError(BROKER_ID_NOT_REGISTERED, f"there is no node {node_id}")
+            raise ApiError(INVALID_REQUEST, f"there is no node {node_id}")

@@ -29,6 +29,7 @@ DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
 _OPERATIONS: Final = (SET, DELETE, APPEND, SUBTRACT)
+_RESOURCE_TYPES: Final = frozenset(ResourceType)
 
 
 class _Outcome(NamedTuple):
@@ -117,6 +118,7 @@ def _alter(
         resource = ConfigResource(entry.resource_type, entry.resource_name)
         try:
             _check_once(counts[resource])
+            _check_type(resource)
             changes = changes_of(image, schema, entry)
             check(image, schema, resource, changes)
             new_records = list(config_records(image, resource, changes))
@@ -182,6 +184,11 @@ def _operated(
 def _check_once(count: int) -> None:
     if count > 1:
         raise ApiError(INVALID_REQUEST, "the request names the resource twice")
+
+
+def _check_type(resource: ConfigResource) -> None:
+    if resource.type not in _RESOURCE_TYPES:
+        raise ApiError(INVALID_REQUEST, f"there are no resources of type {resource.type}")
 
 
 def _check_names(names: Iterable[str]) -> None:

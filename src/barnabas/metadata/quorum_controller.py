@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.decision import RECORDS_MAX, Decision
@@ -28,10 +29,14 @@ from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.wire.message import Message
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure
+from barnabas.world.tasks import Tasks
 
 log = logger("controller")
 
+SNAPSHOT: Final = "metadata-snapshot"
+
 R = TypeVar("R")
+Args = TypeVarTuple("Args")
 NO_EPOCH: Final = -1
 
 
@@ -75,7 +80,7 @@ class QuorumController:
         self._clock = clock
         self._bootstrap = bootstrap_records() if bootstrap is None else list(bootstrap)
         self._loader = Loader(snapshots or SnapshotRules(), now_ms=clock.monotonic_ms())
-        self._snapshot: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         # What this node has written as the leader of the log.
         self._epoch = NO_EPOCH
         self._pending = EMPTY  # the newest picture, with all that is not yet committed
@@ -110,14 +115,15 @@ class QuorumController:
 
     # Decisions ----------------------------------------
 
-    async def submit(self, decide: Callable[[ClusterImage], Decision[R]]) -> R:
+    async def submit(self, decide: Callable[[ClusterImage, *Args], Decision[R]], *args: *Args) -> R:
         """Decide, write, wait for the commit, answer. What ``decide`` raises is raised, and nothing is written.
 
+        ``decide`` is called with the newest image, which may not be committed yet, and with ``args``.
         NOT_CONTROLLER if this node does not lead the log, or ceases to before the records are committed.
         """
         await self.activated()
         epoch = self._epoch
-        decision = decide(self._pending)
+        decision = decide(self._pending, *args)
         if decision.records:
             self._write(decision.records)
         # Even an answer without records may rest on some that are not committed yet.
@@ -205,9 +211,7 @@ class QuorumController:
             log.warning("feature is not known and is switched off", feature=lowered.name, level=lowered.feature_level)
             records.append(lowered)
         if records:
-            self._activation = asyncio.get_running_loop().create_task(
-                self._found(records, leader.epoch), name="controller-activation"
-            )
+            self._activation = self._tasks.start(self._found(records, leader.epoch), "controller-activation")
         else:
             self._activate()
 
@@ -248,21 +252,20 @@ class QuorumController:
 
     def _snapshot_if_due(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        if self._snapshot is None and self._loader.is_snapshot_due(now_ms=now_ms):
+        if not self._tasks.is_running(SNAPSHOT) and self._loader.is_snapshot_due(now_ms=now_ms):
             self._loader.has_snapshot(now_ms=now_ms)
-            self._snapshot = asyncio.get_running_loop().create_task(self._write_snapshot(), name="metadata-snapshot")
+            self._tasks.once(SNAPSHOT, self._write_snapshot)
 
     async def _write_snapshot(self) -> None:
-        try:
-            image = self._loader.image
+        image = self._loader.image
+        with suppress(DiskFailure):  # the metadata log has reported it and stops this node
             await self._log.create_snapshot(
                 image.offset + 1, image.epoch, self._loader.append_time_ms, snapshot_records(image)
             )
-        finally:
-            self._snapshot = None
 
     async def stop(self) -> None:
         """Decide nothing more, and let a snapshot that was begun be finished."""
+        if self._activation is not None:
+            self._activation.cancel()
         self._deactivate()
-        if self._snapshot is not None:
-            await self._snapshot
+        await self._tasks.done()

@@ -27,6 +27,7 @@ class InvalidSetting(BarnabasError):
 class Kind(enum.Enum):
     """Types as DescribeConfigs numbers them."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -150,6 +151,7 @@ _READERS: Final[Mapping[Kind, Callable[[str], Any]]] = {
     Kind.LIST: _read_list,
     Kind.CLASS: str,
     Kind.PASSWORD: str,
+    Kind.UNKNOWN: str,
 }
 _ARTICLES: Final[Mapping[Kind, str]] = {
     Kind.BOOLEAN: "true or false",
@@ -161,6 +163,7 @@ _ARTICLES: Final[Mapping[Kind, str]] = {
     Kind.LIST: "a comma-separated list",
     Kind.CLASS: "a class name",
     Kind.PASSWORD: "text",
+    Kind.UNKNOWN: "text",
 }
 
 

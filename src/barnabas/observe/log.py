@@ -40,6 +40,10 @@ class Logger:
         """With the traceback of the exception being handled."""
         self._logger.exception("%s", line(event, values), extra=_extra(event, values))
 
+    def failure(self, event: str, error: BaseException | None, /, **values: object) -> None:
+        """As ``error``, with the traceback of an exception that is not being handled here."""
+        self._logger.error("%s", line(event, values), extra=_extra(event, values), exc_info=error)
+
 
 def logger(name: str) -> Logger:
     return Logger(name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed
@@ -31,7 +31,8 @@ from barnabas.raft.state_file import write_state
 from barnabas.raft.wire_requests import request_to_wire
 from barnabas.raft.wire_responses import response_of_wire
 from barnabas.transport.channel import Refused
-from barnabas.world.disk import DiskFailure
+from barnabas.world.disk import DiskFailure, FileClosed
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
@@ -85,7 +86,7 @@ class Engine:
         self.log = metadata_log
         self.machine = machine
         self.delivery = delivery
-        delivery.on_turn_due = lambda: self._spawn(self._deliver(), "raft-delivery")
+        delivery.on_turn_due = lambda: self._spawn("raft-delivery", self._deliver)
         self.failure: Exception | None = None
         self.is_running = True
         self._effects: deque[Effect] = deque()
@@ -95,7 +96,8 @@ class Engine:
         self._alarm_said = ""
         self._sync_wanted: events.Sync | None = None
         self._is_syncing = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(on_failure=self.fail)
+        self._writes = Tasks(on_failure=self.fail)  # a stop waits for these, and cancels the others
         self._timer: Timer | None = None
         self._cleaning: Timer | None = timers.after(CLEANING_PERIOD_MS, self._clean_later)
         self._stoppable = asyncio.Event()
@@ -122,10 +124,8 @@ class Engine:
             await self._stoppable.wait()
             timer.cancel()
         self.halt()
-        for task in sorted(self._tasks, key=asyncio.Task.get_name):
-            if not task.get_name().startswith(WRITES):
-                task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
+        await self._writes.done()
         try:
             await self.log.close()
         except DiskFailure as error:
@@ -152,7 +152,7 @@ class Engine:
             while self._effects:
                 effect = self._effects.popleft()
                 if isinstance(effect, events.Persist):
-                    self._spawn(self._persist(effect.state), f"{WRITES}-state")
+                    self._spawn(f"{WRITES}-state", self._persist, effect.state)
                     return
                 getattr(self, _PERFORMERS[type(effect)])(effect)
         except DiskFailure as error:
@@ -181,7 +181,7 @@ class Engine:
         self._sync_wanted = effect
         if not self._is_syncing:
             self._is_syncing = True
-            self._spawn(self._sync_all(), f"{WRITES}-log")
+            self._spawn(f"{WRITES}-log", self._sync_all)
 
     async def _sync_all(self) -> None:
         while self._sync_wanted is not None:
@@ -192,7 +192,7 @@ class Engine:
         self._is_syncing = False
 
     def _send(self, effect: events.Send) -> None:
-        self._spawn(self._send_and_wait(effect), f"raft-ask-{effect.peer_id}")
+        self._spawn(f"raft-ask:{effect.peer_id}", self._send_and_wait, effect)
 
     async def _send_and_wait(self, effect: events.Send) -> None:
         response, is_refused = None, False
@@ -261,7 +261,7 @@ class Engine:
         self.log.append_download(effect.data)
 
     def _install_snapshot(self, effect: events.InstallSnapshot) -> None:
-        self._spawn(self._install(effect.snapshot), f"{WRITES}-snapshot")
+        self._spawn(f"{WRITES}-snapshot", self._install, effect.snapshot)
 
     async def _install(self, snapshot: OffsetAndEpoch) -> None:
         try:
@@ -297,7 +297,7 @@ class Engine:
 
     def _clean_later(self) -> None:
         self._cleaning = self._timers.after(CLEANING_PERIOD_MS, self._clean_later)
-        self._spawn(self._clean(), f"{WRITES}-clean")
+        self._spawn(f"{WRITES}-clean", self._clean)
 
     async def _clean(self) -> None:
         """Give up the oldest snapshot and what follows it up to the next, when all is too large or too old."""
@@ -307,15 +307,14 @@ class Engine:
         if await self.log.start_after(beginning):
             self.step(events.LogStartMoved(beginning))
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_task_done)
+    def _spawn(self, name: str, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        tasks = self._writes if name.startswith(WRITES) else self._tasks
+        tasks.start(self._run(work, *arguments), name)
 
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception):
+    async def _run(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        try:
+            await work(*arguments)
+        except (DiskFailure, FileClosed) as error:
             self.fail(error)
 
     def fail(self, error: Exception) -> None:

@@ -15,25 +15,26 @@ from barnabas.observe.log import logger
 from barnabas.replication import following
 from barnabas.replication.follower import (
     Append,
-    Asked,
     Diverged,
     InFlight,
-    Key,
     LeaderSession,
     Limits,
     Locate,
     Park,
     Pause,
+    key_of,
     only_row,
     react,
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.settings import ReplicationSettings
 from barnabas.replication.throttle import Throttle
+from barnabas.wire.fetch_session import Key, Wanted
 from barnabas.wire.message import Message
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.world.disk import Buffer, DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("fetcher")
@@ -75,7 +76,7 @@ class Fetching:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.key: Key = (partition.topic_id, partition.id.partition)
+        self.key = key_of(partition.topic_id, partition.id.partition)
         self.leader_epoch = partition.leader_epoch
         self.ready_ms = 0
         self.pauses = 0  # in a row
@@ -88,9 +89,9 @@ class Fetching:
         found = self.partition.log
         return self.partition.must_flush and not self.is_parked and found.recovery_point < found.end_offset
 
-    def asked(self, size_bytes_max: int) -> Asked:
+    def wanted(self, size_bytes_max: int) -> Wanted:
         found = self.partition.log
-        return Asked(found.end_offset, found.latest_epoch, found.log_start_offset, self.leader_epoch, size_bytes_max)
+        return Wanted(found.end_offset, self.leader_epoch, size_bytes_max, found.latest_epoch, found.log_start_offset)
 
 
 class Fetcher:
@@ -104,6 +105,7 @@ class Fetcher:
         self._fresh: dict[Key, Fetching] = {}
         self._paused: dict[Key, Fetching] = {}
         self._news = asyncio.Event()
+        self._tasks = Tasks(on_failure=home.failed)
         self._task: asyncio.Task[None] | None = None
         self._is_fetching = False
         self._is_hurrying = False
@@ -118,13 +120,11 @@ class Fetcher:
         self.partitions[state.key] = self._fresh[state.key] = state
         self._paused.pop(state.key, None)
         self._news.set()
-        loop = asyncio.get_running_loop()
         if self._task is None:
-            self._task = loop.create_task(self._run(), name=f"fetch:{self.leader_id}:{self._lane}")
-            self._task.add_done_callback(self._on_done)
+            self._task = self._tasks.start(self._run(), f"fetch:{self.leader_id}:{self._lane}")
         elif self._is_fetching and not self._is_hurrying:
             self._is_hurrying = True
-            loop.call_soon(self._hurry)
+            asyncio.get_running_loop().call_soon(self._hurry)
 
     def drop(self, key: Key) -> None:
         """What is under way for this partition comes to nothing."""
@@ -136,10 +136,8 @@ class Fetcher:
 
     async def stop(self) -> None:
         self.partitions.clear()
-        task = self._task
         self._cancel()
-        if task is not None:
-            await asyncio.gather(task, return_exceptions=True)
+        await self._tasks.stop()
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -148,10 +146,6 @@ class Fetcher:
         self._forget_hurried()
         self._is_fetching = self._is_hurrying = False
         self._session.failed()
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._home.failed(error)
 
     async def _admit(self) -> None:
         """Want what is fresh or has rested. What is not on the device yet gets there before it counts as ours."""
@@ -184,7 +178,7 @@ class Fetcher:
             self._session.unwant(state.key)
             self._paused[state.key] = state
         else:
-            self._session.want(state.key, state.asked(settings.partition_bytes_max))
+            self._session.want(state.key, state.wanted(settings.partition_bytes_max))
 
     # --- fetching -------------------------------------------------------------------------------------------------
 
@@ -237,7 +231,7 @@ class Fetcher:
         sent = self._session.request(self._limits(), broker_epoch=self._home.broker_epoch())
         sending = self._send(sent.request)
         name = f"hurry:{self.leader_id}:{self._lane}"
-        self._hurried = sent, asyncio.get_running_loop().create_task(sending, name=name)
+        self._hurried = sent, self._tasks.call(sending, name)
 
     def _pause_ms(self, failures: int) -> int:
         # Soon at first: after an election leader and followers hear of it within moments of each other.
@@ -275,7 +269,7 @@ class Fetcher:
         states: list[Fetching] = []
         for topic in response.responses:
             for row in topic.partitions:
-                key = (topic.topic_id, row.partition_index)
+                key = key_of(topic.topic_id, row.partition_index)
                 state, asked = self.partitions.get(key), self._session.asked_in(sent, key)
                 if state is None or asked is None or not self._is_current(state, asked):
                     continue
@@ -303,13 +297,13 @@ class Fetcher:
             if self.partitions.get(state.key) is state:
                 self._decide(state)
 
-    def _is_current(self, state: Fetching, asked: Asked) -> bool:
+    def _is_current(self, state: Fetching, asked: Wanted) -> bool:
         """Whether an answer still fits: same epoch, and nothing has been appended or cut since it was asked for."""
         return (
             self.partitions.get(state.key) is state
             and not state.is_parked
             and asked.leader_epoch == state.leader_epoch
-            and asked.offset == state.partition.log.end_offset
+            and asked.fetch_offset == state.partition.log.end_offset
         )
 
     async def _take_row(self, state: Fetching, row: FetchResponse.PartitionData) -> int:
@@ -319,12 +313,12 @@ class Fetcher:
             case Append(records, high_watermark, log_start_offset):
                 return await self._append(state, cast(Buffer, records), high_watermark, log_start_offset)
             case Diverged() | Locate() as news:
-                before = state.asked(0)
+                before = state.wanted(0)
                 if isinstance(news, Diverged):
                     following.cut(partition, news)
                 else:
                     await self._locate(state)
-                if state.asked(0) == before:
+                if state.wanted(0) == before:
                     self._pause(state)  # to ask the very same again at once would be a loop without end
             case Pause(error):
                 self._refused.setdefault(error.name, []).append(partition.id)

@@ -10,8 +10,9 @@ import asyncio
 
 from barnabas.model.ids import NO_BROKER
 from barnabas.replication.fetcher import Fetcher, Fetching, Home
-from barnabas.replication.follower import Key
+from barnabas.replication.follower import key_of
 from barnabas.replication.partition import Partition
+from barnabas.wire.fetch_session import Key
 
 
 class Fetchers:
@@ -27,7 +28,7 @@ class Fetchers:
 
     def update(self, partition: Partition) -> None:
         """The metadata has said something of a partition: fetch it, from somebody else or in another epoch, or not."""
-        key = (partition.topic_id, partition.id.partition)
+        key = key_of(partition.topic_id, partition.id.partition)
         fetcher = self._of.get(key)
         if partition.is_gone or partition.is_leader or partition.leader_id == NO_BROKER or self._is_stopped:
             self.drop(partition)
@@ -43,7 +44,7 @@ class Fetchers:
         target.put(partition)
 
     def drop(self, partition: Partition) -> None:
-        key = (partition.topic_id, partition.id.partition)
+        key = key_of(partition.topic_id, partition.id.partition)
         fetcher = self._of.get(key)
         if fetcher is not None and fetcher.partitions[key].partition is partition:
             del self._of[key]

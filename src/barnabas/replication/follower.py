@@ -7,32 +7,21 @@ here. Truncation follows KIP-595: the leader says with a fetch's answer where th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from barnabas.model import errors
 from barnabas.model.errors import Malformed, WireError, error_of
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, Uuid
 from barnabas.storage.epochs import LeaderEpochs
+from barnabas.wire.fetch_session import INITIAL_EPOCH, FetchSession, Key, Wanted
 from barnabas.wire.message import Records
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.list_offsets import ListOffsetsResponse
 
-Key: TypeAlias = tuple[Uuid, int]
 
-NO_SESSION: Final = 0
-INITIAL_EPOCH: Final = 0
-EPOCH_MAX: Final = 2**31 - 1
-
-
-class Asked(NamedTuple):
-    """What a leader is told of one partition."""
-
-    offset: int
-    last_fetched_epoch: int
-    log_start_offset: int
-    leader_epoch: int
-    size_bytes_max: int
+def key_of(topic_id: Uuid, partition: int) -> Key:
+    """The partition in a fetch session; between brokers only the ids of topics are used."""
+    return "", topic_id, partition
 
 
 class Limits(NamedTuple):
@@ -50,132 +39,67 @@ class InFlight:
 
     def __init__(self, request: FetchRequest) -> None:
         self.request = request
-        self.before: dict[Key, Asked | None] = {}
+        self.before: dict[Key, Wanted | None] = {}
 
 
-class LeaderSession:
-    """The follower's end of an incremental fetch session (KIP-227): the leader is told only what has changed."""
+class LeaderSession(FetchSession):
+    """The fetch session of a follower. It remembers what each request under way asked for, since that may change."""
+
+    __slots__ = ("_broker_epoch", "_broker_id", "_in_flight")
 
     def __init__(self, *, broker_id: int) -> None:
+        super().__init__()
         self._broker_id = broker_id
-        self._id = NO_SESSION
-        self._epoch = INITIAL_EPOCH
-        self._broker_epoch = -1  # in which the leader was told of what is wanted
-        self._wanted: dict[Key, Asked] = {}
-        self._untold: dict[Key, None] = {}  # what the leader has not heard of yet
-        self._forgotten: dict[Key, None] = {}  # what it still believes that we want
+        self._broker_epoch = -1  # the one of the last request
         self._in_flight: deque[InFlight] = deque()
-        self._has_room = True  # whether the leader gave us a session when we last wanted one
 
-    def __len__(self) -> int:
-        return len(self._wanted)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether another request may follow before the last one is answered."""
-        return self._epoch != INITIAL_EPOCH
-
-    def want(self, key: Key, asked: Asked) -> None:
-        """From the next request on."""
+    def want(self, key: Key, wanted: Wanted) -> None:
         before = self._wanted.get(key)
-        if before != asked:
-            self._note(key, before)
-            self._wanted[key] = asked
-            self._untold[key] = None
-            self._forgotten.pop(key, None)
+        if before != wanted:
+            for sent in self._in_flight:
+                sent.before.setdefault(key, before)
+            self._set(key, wanted)
 
     def unwant(self, key: Key) -> None:
-        before = self._wanted.pop(key, None)
+        before = self._wanted.get(key)
         if before is not None:
-            self._note(key, before)
-            self._untold.pop(key, None)
-            self._forgotten[key] = None
+            for sent in self._in_flight:
+                sent.before.setdefault(key, before)
+            self._remove(key)
 
-    def _note(self, key: Key, before: Asked | None) -> None:
-        for sent in self._in_flight:
-            sent.before.setdefault(key, before)
-
-    def asked_in(self, sent: InFlight, key: Key) -> Asked | None:
-        """What a request wanted of a partition; None if it did not."""
+    def asked_in(self, sent: InFlight, key: Key) -> Wanted | None:
+        """Return what a request asked for of a partition; None if it did not name it."""
         return sent.before[key] if key in sent.before else self._wanted.get(key)
 
     def request(self, limits: Limits, *, broker_epoch: int) -> InFlight:
-        """The next request; ``answered`` or ``failed`` must be told what came of it."""
-        epoch = self._epoch
-        is_first = epoch == INITIAL_EPOCH
-        if not is_first:
-            self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        # A broker that has registered anew says of every partition who asks for it now: the ISR is for its new epoch.
-        is_whole = is_first or broker_epoch != self._broker_epoch
+        """Return the next request; ``answered`` or ``failed`` must be called with its result."""
+        # A broker that has registered anew names every partition again: the ISR is for its new epoch.
+        plan = self.plan(is_full=broker_epoch != self._broker_epoch)
         self._broker_epoch = broker_epoch
-        told = self._wanted if is_whole else {key: self._wanted[key] for key in self._untold}
+        is_first = plan.epoch == INITIAL_EPOCH
         sent = InFlight(
             FetchRequest(
                 replica_state=FetchRequest.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
-                # The request that opens a session does not wait: once it is open, news can be sent at any time.
-                max_wait_ms=0 if is_first and self._has_room else limits.wait_ms,
+                # The request that opens a session does not wait: once it is open, changes can be sent at any time.
+                max_wait_ms=0 if is_first and self._is_granted else limits.wait_ms,
                 min_bytes=limits.size_bytes_min,
                 max_bytes=limits.response_bytes_max,
-                session_id=self._id,
-                session_epoch=epoch,
-                topics=_topics(told.items()),
-                forgotten_topics_data=[] if is_first else _forgotten(self._forgotten),
+                session_id=plan.session_id,
+                session_epoch=plan.epoch,
+                topics=plan.topics(),
+                forgotten_topics_data=plan.forgotten_topics(),
             )
         )
-        self._untold.clear()
-        self._forgotten.clear()
         self._in_flight.append(sent)
         return sent
 
-    def answered(self, response: FetchResponse) -> WireError | None:
-        """None if the rows of the answer count; otherwise why they do not, and the next request begins anew."""
-        if response.error_code:
-            error = error_of(response.error_code)
-            if error is errors.FETCH_SESSION_ID_NOT_FOUND:
-                self._id = NO_SESSION
-            self.failed()  # with the old id, so that the leader drops what it has
-            return error
-        self._has_room = response.session_id != NO_SESSION
-        if not self._has_room:
-            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
-        elif response.session_id != self._id or self._epoch == INITIAL_EPOCH:
-            self._id, self._epoch = response.session_id, 1
-        return None
-
     def taken(self) -> None:
-        """The rows of the oldest answer have been dealt with."""
+        """The partitions of the oldest response have been processed."""
         self._in_flight.popleft()
 
     def failed(self) -> None:
-        """No answer came, so nobody knows what the leader knows."""
-        self._epoch = INITIAL_EPOCH
+        super().failed()
         self._in_flight.clear()
-
-
-def _topics(told: Iterable[tuple[Key, Asked]]) -> list[FetchRequest.FetchTopic]:
-    topics: dict[Uuid, FetchRequest.FetchTopic] = {}
-    for (topic_id, index), asked in told:
-        topic = topics.get(topic_id)
-        if topic is None:
-            topic = topics[topic_id] = FetchRequest.FetchTopic(topic_id=topic_id)
-        topic.partitions.append(
-            FetchRequest.FetchPartition(
-                partition=index,
-                current_leader_epoch=asked.leader_epoch,
-                fetch_offset=asked.offset,
-                last_fetched_epoch=asked.last_fetched_epoch,
-                log_start_offset=asked.log_start_offset,
-                partition_max_bytes=asked.size_bytes_max,
-            )
-        )
-    return list(topics.values())
-
-
-def _forgotten(keys: Iterable[Key]) -> list[FetchRequest.ForgottenTopic]:
-    topics: dict[Uuid, FetchRequest.ForgottenTopic] = {}
-    for topic_id, index in keys:
-        topics.setdefault(topic_id, FetchRequest.ForgottenTopic(topic_id=topic_id)).partitions.append(index)
-    return list(topics.values())
 
 
 # --- what an answer means ---------------------------------------------------------------------------------------------

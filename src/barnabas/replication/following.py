@@ -1,7 +1,7 @@
-"""What a follower does to its log: append what the leader sent, cut what the leader does not have, begin anew.
+"""The changes of a follower to its log: append the leader's batches, truncate, or start over.
 
-Each step leaves the log consistent and is over before anything else runs on the loop. When to take which step is
-decided in :mod:`barnabas.replication.follower`; :mod:`barnabas.replication.fetcher` calls this.
+Each step leaves the log consistent and runs without a pause. :mod:`barnabas.replication.follower` decides which step to
+take; :mod:`barnabas.replication.fetcher` calls this module.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from barnabas.observe.log import logger
 from barnabas.replication.follower import CutTo, Diverged, StartOver, relocate, truncation_offset
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import UnexpectedOffset
-from barnabas.storage.room import BROKERS_OWN_TOPICS
 from barnabas.wire.batch import iterate
 from barnabas.world.disk import Buffer
 
 log = logger("follower")
 
-SLICE_BYTES: Final = 512 * 1024  # appended in one go; others are served before the next slice
+SLICE_BYTES: Final = 512 * 1024  # bytes appended at once, before the loop serves other connections
 
 
 def slices(records: Buffer) -> Iterator[memoryview]:
-    """Whole batches, in pieces that do not hold up the loop; what is cut off at the end stays with the last."""
+    """Split records into pieces of whole batches; an incomplete batch at the end stays with the last piece."""
     view = memoryview(records)
     start = 0
     if len(view) > SLICE_BYTES:
@@ -37,10 +36,8 @@ def slices(records: Buffer) -> Iterator[memoryview]:
 
 
 def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> None:
-    """Write batches of the leader as they are."""
+    """Append batches of the leader without changes."""
     now_ms = partition.log.clock.wall_ms()
-    if partition.log.room is not None and partition.id.topic not in BROKERS_OWN_TOPICS:
-        partition.log.room.take(len(records))  # a follower leaves the reserve alone, too
     try:
         partition.log.append_as_follower(records, leader_epoch_max=leader_epoch, now_ms=now_ms)
     except UnexpectedOffset as error:
@@ -48,13 +45,13 @@ def append(partition: Partition, records: Buffer, *, leader_epoch: int) -> None:
         is_empty = found.end_offset == found.log_start_offset
         if not (is_empty and error.first_offset < found.end_offset <= error.last_offset):
             raise
-        # The leader's log starts in the middle of a batch, as DeleteRecords may leave it: the whole batch comes here.
+        # The leader's log starts within a batch, as after DeleteRecords; the leader sends the whole batch.
         found.truncate_fully(error.first_offset)
         found.append_as_follower(records, leader_epoch_max=leader_epoch, now_ms=now_ms)
 
 
 def keep_up(partition: Partition, *, high_watermark: int, log_start_offset: int) -> None:
-    """Follow the leader's high watermark, as far as this log reaches, and the start of its log."""
+    """Follow the leader's high watermark, up to the end of this log, and its log start offset."""
     found = partition.log
     if found.advance_high_watermark(high_watermark):
         partition.readers.wake()
@@ -63,14 +60,14 @@ def keep_up(partition: Partition, *, high_watermark: int, log_start_offset: int)
 
 
 def cut(partition: Partition, diverged: Diverged) -> None:
-    """Drop what the leader does not have."""
+    """Truncate the records that the leader does not have."""
     found = partition.log
     offset = truncation_offset(found.epochs, found.end_offset, diverged)
     _truncate(partition, offset)
 
 
 def settle(partition: Partition, *, leader_start: int, leader_end: int) -> None:
-    """The leader does not have the offset where this log ends: cut it, begin anew, or simply go on."""
+    """The leader does not have the end offset of this log: truncate it, start over, or continue."""
     found = partition.log
     step = relocate(found.end_offset, leader_start=leader_start, leader_end=leader_end)
     if isinstance(step, StartOver):

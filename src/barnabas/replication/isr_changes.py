@@ -1,7 +1,7 @@
-"""Carries the proposals of this broker's partitions to the controller: many in one request, one request at a time.
+"""Sends the ISR changes that this broker's partitions propose to the controller: many in one AlterPartition request.
 
-What a partition proposes and what it makes of the answer is its own affair (:mod:`barnabas.replication.isr`). A
-request that got no answer is sent again after a pause, for as long as its partition still wants it.
+One request is in flight at a time. A request that failed, for whatever reason, is sent again after a pause, for as long
+as its partition still proposes the change. :mod:`barnabas.replication.isr` decides what to propose.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from barnabas.replication.isr import Answer, Change, Proposal
 from barnabas.replication.partition import Partition
 from barnabas.wire.message import Message
 from barnabas.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("isr")
 
 PARTITIONS_PER_REQUEST_MAX: Final = 250
-PAUSE_MS_MIN: Final = 50  # before the controller is asked again; it doubles
+PAUSE_MS_MIN: Final = 50  # first pause between attempts; it doubles
 PAUSE_MS_MAX: Final = 1_000
 REQUEST_TIMEOUT_MS: Final = 30_000
 
@@ -39,45 +40,41 @@ class IsrChanges:
         self._ask = ask
         self._timers = timers
         self._waiting: dict[Key, tuple[Partition, Proposal]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._is_stopped = False
-        self.counts = dict.fromkeys(Change, 0)  # changes that were made
-        self.failed_count = 0  # and proposals that were refused
+        self.counts = dict.fromkeys(Change, 0)  # changes that the controller made
+        self.failed_count = 0  # proposals that the controller refused
 
     def propose(self, partition: Partition, proposal: Proposal) -> None:
-        """A newer proposal takes the place of one that has not been sent yet: its partition has moved on."""
+        """Send a proposal soon; it replaces a proposal of the same partition that has not been sent yet."""
         if self._is_stopped:
             return
         self._waiting[partition.topic_id, partition.id.partition] = (partition, proposal)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="isr-changes")
+        self._tasks.retry("isr-changes", self._run, self._timers, retry_ms=PAUSE_MS_MAX)
 
     async def stop(self) -> None:
         self._is_stopped = True
         self._waiting.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     async def _run(self) -> None:
-        try:
-            # All that is proposed in one turn of the loop, as when a follower comes back, shares a request.
-            await asyncio.sleep(0)
-            failures = 0  # in a row
-            while self._waiting:
-                keys = list(self._waiting)[:PARTITIONS_PER_REQUEST_MAX]
-                batch = {key: self._waiting.pop(key) for key in keys}
+        # All proposals of one turn of the loop, as when a follower comes back, share a request.
+        await asyncio.sleep(0)
+        failures = 0  # failed attempts in a row
+        while self._waiting:
+            keys = list(self._waiting)[:PARTITIONS_PER_REQUEST_MAX]
+            left = batch = {key: self._waiting.pop(key) for key in keys}
+            try:
                 left = await self._send(batch)
+            finally:
                 for key, entry in left.items():
                     self._waiting.setdefault(key, entry)
-                failures = failures + 1 if left else 0
-                if left:
-                    await self._timers.sleep(min(PAUSE_MS_MIN << min(failures, 16), PAUSE_MS_MAX))
-        finally:
-            self._task = None
+            failures = failures + 1 if left else 0
+            if left:
+                await self._timers.sleep(min(PAUSE_MS_MIN << min(failures, 16), PAUSE_MS_MAX))
 
     async def _send(self, batch: dict[Key, tuple[Partition, Proposal]]) -> dict[Key, tuple[Partition, Proposal]]:
-        """Ask, tell the partitions, and answer those that must ask again."""
+        """Send one request and apply its outcome to the partitions; returns the proposals to send again."""
         wanted = {key: entry for key, entry in batch.items() if _is_wanted(*entry)}
         if not wanted:
             return {}

@@ -1,8 +1,8 @@
-"""Replicas that move from one directory of this broker to another while they are used.
+"""Moves replicas from one log directory of this broker to another while they are in use.
 
-A task for each copies the log as it is, piece by piece and not faster than it may, and lets the copy take over once it
-has everything; where a crash may fall is ``storage.future_logs``'s business. The handler of AlterReplicaLogDirs asks
-for moves, and after a start the node lets those go on that were under way.
+A task per move copies the log piece by piece, throttled, and replaces the log by the copy once the copy is complete.
+``storage.future_logs`` makes this safe against crashes. AlterReplicaLogDirs starts moves; after a restart the node
+resumes unfinished ones.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from barnabas.storage.slices import load
 from barnabas.storage.store import LogStore
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, DiskFull, FileClosed, FileSlice
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("moves")
 
 PIECE_BYTES: Final = 256 * 1024
-REST_PIECES: Final = 8  # of what is copied in one go, right before a copy takes over
-REST_PIECES_MAX: Final = 128  # when more than that arrives, time after time, while the copy is synced
-COPIES_MAX: Final = 4  # at once
-THROTTLE_MS: Final = 50  # between two looks at whether more may flow
-RETRY_MS: Final = 1000  # while the disk is full
+REST_PIECES: Final = 8  # pieces copied without a pause right before the copy replaces the log
+REST_PIECES_MAX: Final = 128  # limit of these pieces, which double while the log grows faster than the copy is synced
+COPIES_MAX: Final = 4  # moves at the same time
+THROTTLE_MS: Final = 50  # pause while the throttle is exceeded
+RETRY_MS: Final = 1000  # pause while the disk is full
 
 
 class Uncopyable(BarnabasError):
-    """A log that has no batch where one must be."""
+    """A log that has no batch at an offset where one is expected."""
 
 
 class LogMoves:
@@ -61,13 +62,14 @@ class LogMoves:
         self._bytes_per_second = bytes_per_second
         self._throttle = Throttle()
         self._gate = asyncio.Semaphore(COPIES_MAX)
-        # Held while a copy takes over and while a move is begun or given up: each finds the other done or not begun.
+        # Held while a copy replaces its log, and while a move is started or aborted.
         self._lock = asyncio.Lock()
-        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
+        self._moves: dict[TopicPartition, asyncio.Task[None]] = {}  # latest move of each partition
         self.on_moved: Callable[[Partition], None] = lambda partition: None
 
     def resume(self, on_moved: Callable[[Partition], None]) -> None:
-        """Go on with the moves that were under way when the broker stopped, and tell of all that end."""
+        """Resume the moves that were unfinished when the broker stopped; ``on_moved`` is called after each move."""
         self.on_moved = on_moved
         for future in self._store.futures.all():
             hosted = self._replicas.by_name.get((future.log.partition.topic, future.log.partition.partition))
@@ -75,17 +77,15 @@ class LogMoves:
                 self._begin(hosted, future)
 
     async def stop(self) -> None:
-        """Copy no further; what is copied is there for the next start."""
+        """Stop copying; the next start resumes with the partial copies."""
         async with self._lock:
-            tasks = list(self._tasks.values())
-            for task in tasks:
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            self._tasks.cancel()
+        await self._tasks.done()
 
     # --- what is asked for ----------------------------------------------------------------------------------------
 
     async def move(self, key: TopicPartition, directory: str) -> None:
-        """Begin to move a replica; to where it is means to give up a move. ApiError if there is no such place."""
+        """Start to move a replica; a move to its own directory aborts one. ApiError if there is no such directory."""
         if len(key.topic) > DELETE_TOPIC_LENGTH_MAX:
             raise ApiError(errors.INVALID_TOPIC_EXCEPTION, "the topic's name is too long for a directory of a copy")
         home = self._store.home_at(directory)
@@ -104,7 +104,7 @@ class LogMoves:
             if future is not None and future.home is not home:
                 self._store.futures.discard(key)
                 future = None
-            is_under_way = future is not None and key in self._tasks
+            is_under_way = future is not None and key in self._moves
             if future is None and self._store.home_of(hosted.log) is not home:
                 if self._store.offline:
                     raise ApiError(errors.KAFKA_STORAGE_ERROR, "a directory is offline; the log may have a copy there")
@@ -121,23 +121,21 @@ class LogMoves:
                 self._begin(hosted, future)
 
     def _begin(self, hosted: Partition, future: FutureLog) -> None:
-        older = self._tasks.get(hosted.id)
-        task = asyncio.get_running_loop().create_task(self._run(hosted, future, older), name=f"move:{hosted.id}")
-        self._tasks[hosted.id] = task
+        older = self._moves.get(hosted.id)
+        move = self._tasks.start(self._run(hosted, future, older), f"move:{hosted.id}")
+        self._moves[hosted.id] = move
 
-        def done(ended: asyncio.Task[None]) -> None:
-            if self._tasks.get(hosted.id) is ended:
-                del self._tasks[hosted.id]
-            if not ended.cancelled() and (error := ended.exception()) is not None:
-                log.error("replica cannot be moved", partition=hosted.id, reason=repr(error))
+        def forget(_: object) -> None:
+            if self._moves[hosted.id] is move:
+                del self._moves[hosted.id]
 
-        task.add_done_callback(done)
+        move.add_done_callback(forget)
 
     # --- copying --------------------------------------------------------------------------------------------------
 
     async def _run(self, hosted: Partition, future: FutureLog, older: asyncio.Task[None] | None) -> None:
         if older is not None:
-            await asyncio.gather(older, return_exceptions=True)  # it ends by itself, since its copy is gone
+            await asyncio.wait([older])  # it ends by itself, since its copy is gone
         rest_pieces = REST_PIECES
         async with self._gate:
             while self._is_wanted(hosted, future):
@@ -149,6 +147,9 @@ class LogMoves:
                     await asyncio.sleep(0)
                 except DiskFull:
                     await self._timers.sleep(RETRY_MS)
+                except DiskFailure as error:
+                    log.error("replica cannot be moved", partition=hosted.id, reason=error)
+                    return
                 except (CorruptBatch, CorruptIndex, Uncopyable, UnexpectedOffset) as error:
                     log.error("replica cannot be moved", partition=hosted.id, reason=error)
                     self._store.futures.discard(hosted.id)
@@ -205,7 +206,7 @@ class LogMoves:
     # --- taking over ----------------------------------------------------------------------------------------------
 
     async def _take_over(self, hosted: Partition, future: FutureLog, rest_pieces: int) -> bool:
-        # All but the last of it gets to the device while everything goes on, and so does where it starts.
+        # Most of the copy, and its log start offset, are synced while the log is still in use.
         await future.log.flush()
         trimming.start_at(future.log, min(hosted.log.log_start_offset, future.log.end_offset))
         await self._store.checkpoints.write(future.home)
@@ -236,7 +237,7 @@ class LogMoves:
 
 
 def _rest(current: PartitionLog, made: PartitionLog) -> FileSlice | None:
-    """Where the next bytes lie that a copy lacks; None if it lacks none."""
+    """The position of the next bytes that a copy lacks; None if the copy is complete."""
     if made.end_offset >= current.end_offset:
         return None
     found = current.read(

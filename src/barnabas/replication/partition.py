@@ -24,6 +24,7 @@ from barnabas.replication.throttle import is_throttled
 from barnabas.storage.log import Appended, LogRead, PartitionLog
 from barnabas.storage.validate import Origin, Rules, Validated
 from barnabas.world.disk import DiskFailure
+from barnabas.world.tasks import Tasks
 
 
 class Cluster(Protocol):
@@ -87,7 +88,7 @@ class Partition:
         self._is_committed_at_once = False  # nobody else has to have a batch, and the page cache will do
         self._cluster = cluster
         self._clock = log.clock
-        self._flushing: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._read_settings()
         self.apply(image)
 
@@ -251,9 +252,7 @@ class Partition:
 
     def _start_flush(self) -> None:
         """One fsync for everything that arrives meanwhile: the next one starts when this one is done."""
-        if self._flushing is None:
-            loop = asyncio.get_running_loop()
-            self._flushing = loop.create_task(self._flush(), name=f"flush:{self.id}")
+        self._tasks.once(f"flush:{self.id}", self._flush)
 
     async def _flush(self) -> None:
         try:
@@ -263,9 +262,7 @@ class Partition:
                 if not self.must_flush:
                     break
         except DiskFailure:
-            pass  # the store has heard of it and takes the whole directory away, with all who wait
-        finally:
-            self._flushing = None
+            pass  # the log has reported it to the store, which takes the log offline and ends every wait
 
     # --- followers ------------------------------------------------------------------------------------------------
 

@@ -22,15 +22,18 @@ from barnabas.model.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import NOBODY, Cluster, Partition
 from barnabas.replication.throttle import Throttle
+from barnabas.storage.doomed import DELETE_SUFFIX, STRAY_SUFFIX
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 
 log = logger("replicas")
 
 PARTITIONS_PER_TURN_MAX: Final = 2  # partitions made or removed before the loop serves others
-CHANGES_PER_TURN_MAX: Final = 64  # and partitions that got another leader or ISR
+CHANGES_PER_TURN_MAX: Final = 64  # partitions that got another leader or ISR, before the loop serves others
+FOLLOWING: Final = "replicas"  # name of the task that applies metadata images
 
 
 class Following(Protocol):
@@ -55,10 +58,10 @@ class Replicas:
         self._settings_of = settings_of
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[Uuid, int], Partition] = {}
-        self._offline: set[tuple[Uuid, int]] = set()  # replicas whose directory has failed
-        self._unmade: dict[TopicIdPartition, None] = {}  # of those, the ones for which the disk was full
+        self._offline: set[tuple[Uuid, int]] = set()  # replicas whose log or log directory is offline
+        self._unmade: dict[TopicIdPartition, None] = {}  # offline replicas that could not be created on a full disk
         self._news: deque[tuple[MetadataChanges, ClusterImage]] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks(on_failure=self._on_failed)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._leadership_callbacks: list[OnLeadership] = []
         self._image_callbacks: list[OnImage] = []
@@ -160,9 +163,7 @@ class Replicas:
     def on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
         """A new picture of the cluster; it is in force once its partitions are there."""
         self._news.append((changes, image))
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._follow(), name="replicas")
-            self._task.add_done_callback(self._on_done)
+        self._tasks.once(FOLLOWING, self._follow)
 
     async def caught_up(self, offset: int) -> None:
         """Wait until the picture in force includes the metadata log up to ``offset``."""
@@ -172,28 +173,22 @@ class Replicas:
             await future
 
     async def stop(self) -> None:
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.done()
         for partition in self:
             self._leave(partition)
 
     async def _follow(self) -> None:
-        try:
-            while self._news:
-                changes, image = self._news.popleft()
-                self.latest = image
-                await self._apply(changes, image)
-                self.image = image
-                for callback in tuple(self._image_callbacks):
-                    callback(changes, image)
-                self._wake(image.offset)
-        finally:
-            self._task = None
+        while self._news:
+            changes, image = self._news.popleft()
+            self.latest = image
+            await self._apply(changes, image)
+            self.image = image
+            for callback in tuple(self._image_callbacks):
+                callback(changes, image)
+            self._wake(image.offset)
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        """Whoever waits for a picture that never comes is told so, and so is the node."""
-        if task.cancelled() or (error := task.exception()) is None:
-            return
+    def _on_failed(self, error: Exception) -> None:
+        """The metadata cannot be followed: end every wait for an image that never comes, and tell the node."""
         log.error("metadata cannot be followed", reason=repr(error))
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
@@ -294,17 +289,22 @@ class Replicas:
 
     def retry(self) -> None:
         """Make the replicas that found no room on the disk; there may be some by now."""
-        if self._unmade and self._task is None:
+        if self._unmade and not self._tasks.is_running(FOLLOWING):
             known = self.latest.topics.by_id
             wanted, self._unmade = self._unmade, {}
             again = tuple(key for key in wanted if key.topic_id in known)
             self.on_image(MetadataChanges(changed_partitions=again), self.latest)
 
     def _check_new(self, key: TopicPartition, topic_id: Uuid) -> None:
-        """A replica that this broker had and has no more lies on a disk that has failed: it must not begin anew, empty.
+        """Raise DiskFailure if the replica may have records in a log or directory that is offline.
 
-        Before the first picture is in force nobody can tell, so then a failed disk is reason enough.
+        It must not start empty. Before the first image is in force any offline directory may have the records.
         """
+        fault = self._store.faults.get(key)
+        if fault is not None and fault.topic_id in (topic_id, None):
+            raise DiskFailure(fault.path, "the log is offline")
+        if fault is not None:
+            self._store.remove_offline(key, STRAY_SUFFIX)  # a log of an older topic of the same name
         if not self._store.offline:
             return
         before = self.state_of(key.topic, topic_id, key.partition)
@@ -316,6 +316,7 @@ class Replicas:
         self._unmade.pop(TopicIdPartition(topic_id, index), None)
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
+            self._store.remove_offline(TopicPartition(name, index), DELETE_SUFFIX)
             return
         if self.by_name.get((name, index)) is partition:
             del self.by_name[name, index]
@@ -330,11 +331,27 @@ class Replicas:
         known = self.image.topics.by_name.get(key.topic)
         return known is not None and (known.id, key.partition) in self._offline
 
+    def has_fault(self, key: TopicPartition) -> bool:
+        """Whether the log of the partition is offline while its directory is online."""
+        fault = self._store.faults.get(key)
+        return fault is not None and fault.is_offline
+
     def directory_failed(self, directory: str) -> None:
-        """A disk is gone: its partitions are no longer here; the rest lives on."""
-        for key, partition in list(self.by_name.items()):
+        """Take the partitions offline whose log directory has failed."""
+        for partition in list(self):
             if partition.log.directory.startswith(directory + "/"):
-                del self.by_name[key]
-                self.by_id.pop((partition.topic_id, key[1]), None)
-                self._offline.add((partition.topic_id, key[1]))
-                self._leave(partition)
+                self._take_offline(partition)
+
+    def log_failed(self, key: TopicPartition) -> Partition | None:
+        """Take one partition offline because of its log; returns it, if it was online."""
+        partition = self.by_name.get(key)
+        if partition is not None:
+            self._take_offline(partition)
+        return partition
+
+    def _take_offline(self, partition: Partition) -> None:
+        index = partition.id.partition
+        del self.by_name[partition.id]
+        self.by_id.pop((partition.topic_id, index), None)
+        self._offline.add((partition.topic_id, index))
+        self._leave(partition)

@@ -1,8 +1,8 @@
-"""Replication as one part of a node: it connects this broker's partitions with the other brokers and the controller.
+"""Replication of this broker's partitions: connects them with the other brokers and the controller.
 
-Leaders learn here who is alive and have their proposals sent; followers fetch over the links given here; ISRs are
-looked through now and then for followers that have fallen behind. The node makes one, before the first picture of the
-cluster is applied, and stops it.
+Leaders learn here which brokers are alive, and their ISR proposals are sent; followers fetch over the links given here.
+The ISRs are checked periodically for followers that have fallen behind. The node creates one Replication before it
+applies the first metadata image.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.replication.settings import ReplicationSettings
 from barnabas.replication.throttle import Throttle
 from barnabas.world.clock import Clock
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 PARTITIONS_PER_TURN_MAX: Final = 200  # looked at before the loop serves others
@@ -56,10 +57,11 @@ class Replication:
         replicas.connect(self, self.fetchers)
         self._forget_images = replicas.on_image_in_force(self._on_image)
         self._timer: Timer | None = None
-        self._checking: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        self._tasks = Tasks()
 
     def start(self) -> None:
-        """Begin to look for followers that have fallen behind, twice in the time that they have."""
+        """Check for followers that have fallen behind, twice per replica.lag.time.max.ms."""
         self._timer = self.timers.after(max(1, self.lag_ms_max // 2), self._check)
 
     async def stop(self) -> None:
@@ -67,9 +69,8 @@ class Replication:
         self._forget_images()
         if self._timer is not None:
             self._timer.cancel()
-        if self._checking is not None:
-            self._checking.cancel()
-            await asyncio.gather(self._checking, return_exceptions=True)
+        self._is_stopped = True
+        await self._tasks.stop()
         await self.fetchers.stop()
         await self.isr_changes.stop()
 
@@ -100,21 +101,14 @@ class Replication:
                 partition.check_outsiders()
 
     def _check(self) -> None:
-        self._checking = asyncio.get_running_loop().create_task(self._check_all(), name="isr-check")
-        self._checking.add_done_callback(self._on_checked)
+        self._tasks.start(self._check_all(), "isr-check")
 
     async def _check_all(self) -> None:
-        for number, partition in enumerate(list(self._replicas)):
-            if number and number % PARTITIONS_PER_TURN_MAX == 0:
-                await asyncio.sleep(0)
-            partition.check_followers(self.now_ms())
-
-    def _on_checked(self, task: asyncio.Task[None]) -> None:
-        self._checking = None
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
-            self.failed(error)
-        else:
-            self.start()
+        try:
+            for number, partition in enumerate(list(self._replicas)):
+                if number and number % PARTITIONS_PER_TURN_MAX == 0:
+                    await asyncio.sleep(0)
+                partition.check_followers(self.now_ms())
+        finally:
+            if not self._is_stopped:
+                self.start()

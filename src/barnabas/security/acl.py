@@ -2,7 +2,7 @@
 
 A rule is about one resource by its name, about all that begin with a prefix, or (the literal name ``*``) about all of a
 kind. A denial beats every permission; without a permission the answer is no. Who is asking and which operation an API
-needs is decided elsewhere (``barnabas.broker.access.authorize``); rules are kept in the metadata log.
+needs is decided elsewhere (``barnabas.broker.access.permissions``); rules are kept in the metadata log.
 """
 
 from __future__ import annotations

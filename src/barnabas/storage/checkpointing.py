@@ -1,43 +1,43 @@
-"""What a store writes down about its logs, and what it does when there is no room for that.
+"""Writes the checkpoint files of a store's log directories, also when the disk is full.
 
-The files of one directory are :class:`LogDirectory`'s business. The store writes all of them now and then, and those of
-one directory when something in it must be known at the next start.
+:class:`LogDirectory` knows the files of one directory. The store writes all of them periodically, and those of one
+directory at once after a change that the next start must know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from barnabas.storage.checkpoints import CLEANER_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory import LogDirectory
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from barnabas.storage.store import LogStore
 
 
 class Checkpointing:
-    def __init__(self, store: LogStore, start: Callable[[Coroutine[None, None, None], str], None]) -> None:
+    def __init__(self, store: LogStore, tasks: Tasks) -> None:
         self._store = store
-        self._start = start
+        self._tasks = tasks
 
     def write_soon(self, directory: LogDirectory) -> None:
-        self._start(self.write(directory), f"checkpoint:{directory.path}")
+        self._tasks.start(self.write(directory), f"checkpoint:{directory.path}")
 
     async def write(self, directory: LogDirectory) -> None:
         await self.write_cleaned(directory)
         try:
             await directory.checkpoint(self._store.logs_in(directory))
         except DiskFull as error:
-            # The old ones ask for more work after a crash, unless a log has been cut below what they say of it.
+            # The old files only cause more recovery work, unless a log was truncated below its recovery point there.
             directory.room.full(error)
             await self._drop_untrue(directory)
         except DiskFailure as error:
             self._store.take_offline(directory.path, error)
 
     async def _drop_untrue(self, directory: LogDirectory) -> None:
-        """Without a file of recovery points every log is read from its start: long, and never wrong."""
+        """Remove the recovery points if one is too high: then every log is recovered from its start, which is safe."""
         try:
             written = directory.read_checkpoint(RECOVERY_POINT_FILE)
             logs = self._store.logs_in(directory)
@@ -52,7 +52,7 @@ class Checkpointing:
             offsets = {log.partition: log.cleaned_offset for log in logs if log.cleaned_offset is not None}
             await directory.write_checkpoint(CLEANER_FILE, offsets)
         except DiskFull as error:
-            # The old one says that less is clean than is: more work later, and nothing else.
+            # The old file has lower offsets: the cleaner only repeats some work.
             directory.room.full(error)
         except DiskFailure as error:
             self._store.take_offline(directory.path, error)

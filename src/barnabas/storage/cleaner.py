@@ -1,8 +1,7 @@
-"""The cleaner of a broker: it looks for the dirtiest compacted log, has it cleaned, and looks again.
+"""The log cleaner of a broker: it compacts the dirtiest log, one after the other.
 
-What is due is decided in ``compaction``, and a round is run by ``cleaning``; here it is chosen, slowed down if the
-settings ask for it, and remembered, so that anybody can see what is done and why a log is not. The broker's node starts
-one cleaner.
+``compaction`` decides which logs are due, and ``cleaning`` runs one round. The cleaner chooses the log, throttles the
+round, and remembers the outcome for status reports. A log that fails is left out; the cleaner goes on with the others.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from barnabas.storage.index import CorruptIndex
 from barnabas.storage.log import PartitionLog
 from barnabas.storage.store import LogStore
 from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
 log = logger("cleaner")
 
-THROTTLE_MS_MIN: Final = 10  # shorter pauses are saved up
+THROTTLE_MS_MIN: Final = 10  # shorter pauses are added to the next one
 
 
 class Cleaner:
@@ -38,10 +38,10 @@ class Cleaner:
         self._timers = timers
         self._store = store
         self._settings = settings
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._is_stopping = False
         self._wake: asyncio.Future[None] | None = None
-        self._paid_until_ns = 0  # by the throttle's reckoning
+        self._paid_until_ns = 0  # time up to which the throttle has used its rate
         self._failed: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         self._last: dict[TopicPartition, Round] = {}
         self.under_way: Round | None = None
@@ -50,17 +50,14 @@ class Cleaner:
     # --- its life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        assert self._task is None
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="cleaner")
+        self._tasks.retry("cleaner", self._run, self._timers)
 
     async def stop(self) -> None:
-        """Give up what is being done at the next slice, and wait for that."""
+        """Abort the current round at its next slice, and return when it has ended."""
         self._is_stopping = True
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-        if self._task is not None:
-            await self._task
-            self._task = None
+        await self._tasks.done()
 
     async def _run(self) -> None:
         while not self._is_stopping:
@@ -83,16 +80,16 @@ class Cleaner:
     # --- choosing -------------------------------------------------------------------------------------------------
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log that needs it most; False if none does, or if it did not come to an end."""
+        """Clean the log that needs it most; False if no log is due, or if the round was not finished."""
         now_ms = self._world.clock.wall_ms()
         candidates = []
         for partition, found in list(self._store.logs.items()):
             if self._store.futures.get(partition) is not None:
-                continue  # it moves to another directory
+                continue  # the log is being moved to another directory
             if found.settings.is_compacted and not found.is_over and self._failure_of(partition, found) is None:
                 try:
                     candidates.append((found, self._cleanable(found, now_ms), found.settings))
-                except (CorruptBatch, CorruptIndex, DiskFailure) as error:
+                except Exception as error:  # noqa: BLE001  # no error of one log may stop the cleaner
                     self._give_up(found, error)
                 await asyncio.sleep(0)
         chosen = dirtiest(candidates)
@@ -122,7 +119,7 @@ class Cleaner:
     def _failure_of(self, partition: TopicPartition, target: PartitionLog) -> str | None:
         failed = self._failed.get(partition)
         if failed is not None and failed[0] is not target:
-            # It was deleted and made again.
+            # The log was deleted and created again.
             del self._failed[partition]
             return None
         return failed[1] if failed is not None else None
@@ -133,19 +130,22 @@ class Cleaner:
 
     @property
     def failed(self) -> Mapping[TopicPartition, str]:
-        """The logs that are not cleaned any more, and why."""
+        """The reason for each log that is not cleaned any more."""
         return {partition: reason for partition, (_, reason) in self._failed.items()}
 
     def status(self, partition: TopicPartition) -> CleanerStatus | None:
-        """How a log stands with the cleaner; None if there is no such log."""
+        """The state of the cleaner for a log; None if there is no such log."""
         target = self._store.get(partition)
         if target is None:
             return None
         last, under_way = self._last.get(partition), self.under_way
         if not target.settings.is_compacted:
             return CleanerStatus("not compacted", "cleanup.policy does not name compact", None, None, last)
-        found = self._cleanable(target, self._world.clock.wall_ms())
         failure = self._failure_of(partition, target)
+        try:
+            found = self._cleanable(target, self._world.clock.wall_ms())
+        except (CorruptBatch, CorruptIndex, DiskFailure) as error:
+            return CleanerStatus("failed", failure or str(error), None, None, last)
         if not self._settings().is_enabled:
             state, reason = "disabled", "log.cleaner.enable is false"
         elif under_way is not None and under_way.partition == partition:
@@ -181,7 +181,7 @@ class Cleaner:
         except DiskFull as error:
             log.warning("no room to clean", partition=target.partition, reason=error)
             return False
-        except (CorruptBatch, CorruptIndex, Uncleanable, DiskFailure) as error:
+        except Exception as error:  # noqa: BLE001  # no error of one log may stop the cleaner
             self._give_up(target, error)
             return False
         finally:
@@ -195,10 +195,12 @@ class Cleaner:
         log.error("log cannot be cleaned", partition=target.partition, reason=error)
         if isinstance(error, DiskFailure):
             target.fail(error)
+        elif not isinstance(error, Uncleanable):
+            self._store.faults.damaged(target, "compaction", error)
         self._failed[target.partition] = target, str(error)
 
     async def _throttle(self, size_bytes: int) -> None:
-        """Wait as long as log.cleaner.io.max.bytes.per.second asks after so many bytes."""
+        """Wait until log.cleaner.io.max.bytes.per.second allows more I/O after this many bytes."""
         rate = self._settings().io_bytes_per_second_max
         now_ns = self._world.clock.monotonic_ns()
         self._paid_until_ns = max(now_ns, self._paid_until_ns) + int(1e9 * size_bytes / rate)

@@ -21,7 +21,7 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.swapping import CleanedSegment, is_current, replace_segments
 from barnabas.storage.transactions import AbortedRange
 from barnabas.wire.batch import HEADER_BYTES, read_header
-from barnabas.world.disk import CHUNK_BYTES_MAX, File
+from barnabas.world.disk import CHUNK_BYTES_MAX, File, PathGone
 from barnabas.world.world import World
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1  # positions in an index have 31 bits
@@ -62,10 +62,9 @@ class Cleaning:
             aborted = self._aborted()
             await self._note_keys(offsets, aborted)
             await self._rewrite(offsets, aborted)
-        except FileNotFoundError as error:
-            # Its directory got another name, because the log was deleted; or somebody took the file away.
-            self._check()
-            raise Uncleanable(f"{error.filename or error} is missing") from error
+        except PathGone:
+            self._check()  # the log was deleted, and so its directory renamed; otherwise a file was removed by hand
+            raise
         finally:
             await self._world.workers.run(offsets.close)
         self._check()

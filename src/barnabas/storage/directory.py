@@ -1,13 +1,13 @@
-"""One directory of logs: its lock, its identity, its checkpoints, and the partitions found in it.
+"""One log directory: its lock, its identity, its checkpoint files, and the logs in it.
 
-What is done with the logs is the store's business. Names that are not ``<topic>-<partition>`` are left alone, apart
-from those a deletion has left behind; the metadata log is opened by the quorum itself.
+The store decides what happens with the logs. Names that are not ``<topic>-<partition>`` are left alone, except for
+leftovers of deletions; the quorum opens the metadata log itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.model.errors import BarnabasError, Malformed
@@ -26,7 +26,6 @@ from barnabas.storage.checkpoints import (
 from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX
 from barnabas.storage.identity import (
     CLEAN_SHUTDOWN_FILE,
-    IDENTITY_BYTES_MAX,
     MetaProperties,
     WrongDirectory,
     decode_clean_shutdown,
@@ -40,23 +39,23 @@ from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress, progress_of
 from barnabas.storage.room import Room
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import Lock, make_directory, replace
+from barnabas.world.disk import Lock, PathUnusable, make_directory, replace
 from barnabas.world.world import World
 
 log = logger("directory")
 
 LOCK_FILE: Final = ".lock"
-OFFSETS_PER_TURN_MAX: Final = 1000  # of a checkpoint: more are put into lines off the loop
+OFFSETS_PER_TURN_MAX: Final = 1000  # offsets of a checkpoint; a worker encodes a larger checkpoint
 DELETE_TOKEN_BYTES: Final = 16
 DELETE_TOPIC_LENGTH_MAX: Final = 255 - len("-.") - 10 - 2 * DELETE_TOKEN_BYTES - len(DELETE_SUFFIX)
 
 
 class DamagedLog(BarnabasError):
-    """A log whose files make no sense, not even to recovery."""
+    """A log that cannot be opened, not even with recovery."""
 
 
 def parse_partition(name: str) -> TopicPartition | None:
-    """The partition a directory's name stands for."""
+    """The partition of a directory name ``<topic>-<partition>``, or None."""
     topic, dash, number = name.rpartition("-")
     if not (dash and topic and number.isascii() and number.isdigit()):
         return None
@@ -70,16 +69,17 @@ class LogDirectory:
         self.directory_id = directory_id
         self._lock = lock
         self._checkpoint_lock = asyncio.Lock()
-        self._checkpointed: dict[str, bytes] = {}  # what the files say, as far as we wrote them
+        self._checkpointed: dict[str, bytes] = {}  # content of the checkpoint files that this process wrote
         self.log_count = 0
         self.room = Room(world.disk, path)
         self.is_making_room = False
         self.was_clean = False
         self.clean_broker_epoch = -1
+        self.unclean: frozenset[str] = frozenset()  # names of logs that the last clean shutdown could not close
 
     @classmethod
     async def open(cls, world: World, path: str, *, node_id: int, cluster_id: str) -> LogDirectory:
-        """Lock a directory, see whose it is, and take the mark of a clean shutdown off it."""
+        """Lock a directory, check its identity, and remove the mark of a clean shutdown."""
         disk = world.disk
         await make_directory(disk, path)
         lock = disk.lock(f"{path}/{LOCK_FILE}")
@@ -93,10 +93,9 @@ class LogDirectory:
             mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
             if disk.exists(mark):
                 directory.was_clean = True
-                directory.clean_broker_epoch = decode_clean_shutdown(
-                    disk.read_all(mark, size_bytes_max=IDENTITY_BYTES_MAX)
-                )
-                # Before anything is written: should we crash from here on, the next start must look at everything.
+                content = disk.read_all(mark, size_bytes_max=CHECKPOINT_BYTES_MAX)
+                directory.clean_broker_epoch, directory.unclean = decode_clean_shutdown(content)
+                # Before the first write: after a crash from here on, the next start must recover every log.
                 disk.remove(mark)
                 await disk.sync_directory(path)
         except BaseException:
@@ -109,9 +108,13 @@ class LogDirectory:
         settings_of: Callable[[str], TopicSettings],
         open_segments: OpenSegments,
         adopt: Callable[[PartitionLog], None],
+        on_damaged: Callable[[TopicPartition, str, str], None],
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Open the logs one after the other, with the high watermark each had, and hand each on."""
+        """Open the logs one after the other, with their high watermarks, and pass each to ``adopt``.
+
+        A log that cannot be opened is passed to ``on_damaged``: partition, path and reason.
+        """
         disk = self._world.disk
         recovery_points = self.read_checkpoint(RECOVERY_POINT_FILE)
         starts = self.read_checkpoint(LOG_START_FILE)
@@ -133,25 +136,28 @@ class LogDirectory:
         for name, partition in partitions.items():
             if progress is not None:
                 progress.log = name
-            opened = await self._open_log(
-                name,
-                partition,
-                settings_of(partition.topic),
-                log_start_offset=starts.get(partition, 0),
-                recovery_point=recovery_points.get(partition, 0),
-                cleaned_offset=cleaned.get(partition),
-                open_segments=open_segments,
-                on_read=on_read,
-            )
-            opened.advance_high_watermark(high_watermarks.get(partition, 0))
-            adopt(opened)
+            try:
+                opened = await self._open_log(
+                    name,
+                    partition,
+                    settings_of(partition.topic),
+                    log_start_offset=starts.get(partition, 0),
+                    recovery_point=recovery_points.get(partition, 0),
+                    cleaned_offset=cleaned.get(partition),
+                    open_segments=open_segments,
+                    on_read=on_read,
+                )
+                opened.advance_high_watermark(high_watermarks.get(partition, 0))
+                adopt(opened)
+            except DamagedLog as error:
+                on_damaged(partition, f"{self.path}/{name}", str(error))
             if progress is not None:
                 progress.logs_done += 1
                 on_read(0)
             await asyncio.sleep(0)
 
     def _partitions(self) -> dict[str, TopicPartition]:
-        """The logs in here, and the copies that are to become logs, by the names of their directories."""
+        """The partitions of the logs and of the unfinished copies in this directory, by directory name."""
         disk, found = self._world.disk, {}
         for name in disk.list(self.path):
             partition = parse_partition(name.rpartition(".")[0] if name.endswith(FUTURE_SUFFIX) else name)
@@ -162,7 +168,7 @@ class LogDirectory:
     async def _open_log(
         self, name: str, partition: TopicPartition, settings: TopicSettings, *, recovery_point: int, **known: Any
     ) -> PartitionLog:
-        """Open one log. Files that do not hold up although the last stop was clean are recovered as after a crash."""
+        """Open one log; if its files are damaged although the last stop was clean, recover it as after a crash."""
         path = f"{self.path}/{name}"
 
         async def opened(*, was_clean: bool, recovery_point: int) -> PartitionLog:
@@ -178,16 +184,16 @@ class LogDirectory:
             )
 
         try:
-            return await opened(was_clean=self.was_clean, recovery_point=recovery_point)
-        except (Malformed, CorruptIndex, FileNotFoundError) as error:
+            return await opened(was_clean=self.was_clean and name not in self.unclean, recovery_point=recovery_point)
+        except (Malformed, CorruptIndex, PathUnusable) as error:
             log.warning("log is damaged and is read as a whole", directory=path, reason=error)
         try:
             return await opened(was_clean=False, recovery_point=0)
-        except (Malformed, CorruptIndex, FileNotFoundError) as error:
-            raise DamagedLog(f"{path} cannot be opened: {error}. Move it away to start without it.") from error
+        except (Malformed, CorruptIndex, PathUnusable) as error:
+            raise DamagedLog(f"the log cannot be opened: {error}") from error
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of a checkpoint; without a sound one every offset is unknown, and the logs are read instead."""
+        """The offsets of a checkpoint file; empty if there is none or it is damaged."""
         path = f"{self.path}/{name}"
         if not self._world.disk.exists(path):
             return {}
@@ -197,7 +203,7 @@ class LogDirectory:
             return {}
 
     async def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        # One at a time: two that replace the same file at once would take each other's temporary file away.
+        # One at a time: two writers of the same file would remove each other's temporary file.
         async with self._checkpoint_lock:
             if len(offsets) > OFFSETS_PER_TURN_MAX:
                 content = await self._world.workers.run(encode_offsets, offsets)
@@ -211,7 +217,7 @@ class LogDirectory:
     async def checkpoint(self, logs: Sequence[PartitionLog]) -> None:
         """Write recovery points, starts and high watermarks of the logs in here."""
         await self.write_checkpoint(RECOVERY_POINT_FILE, {log.partition: log.recovery_checkpoint for log in logs})
-        # Where the first segment starts need not be said: the files say it.
+        # The names of the files have the start of the first segment.
         starts = {log.partition: log.log_start_offset for log in logs}
         bases = {log.partition: log.segments.first.base_offset for log in logs}
         await self.write_checkpoint(LOG_START_FILE, {key: start for key, start in starts.items() if start > bases[key]})
@@ -224,9 +230,9 @@ class LogDirectory:
             await self._world.disk.sync_directory(self.path)
 
     def rename(self, path: str, partition: TopicPartition, suffix: str) -> str:
-        """Give a partition's directory a name that no partition has.
+        """Rename a partition's directory so that no partition owns it; returns the new path.
 
-        What is named so is removed later, or at the next start; unless it is a stray, which only people remove.
+        A directory with the delete suffix is removed later, or at the next start; a stray one is kept.
         """
         target = self.new_path(partition, suffix)
         self._world.disk.rename(path, target)
@@ -238,8 +244,10 @@ class LogDirectory:
     def path_of(self, partition: TopicPartition, suffix: str, *, token: str) -> str:
         return f"{self.path}/{partition.topic[:DELETE_TOPIC_LENGTH_MAX]}-{partition.partition}.{token}{suffix}"
 
-    async def mark_clean(self, broker_epoch: int) -> None:
-        await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch))
+    async def mark_clean(self, broker_epoch: int, unclean: Collection[str]) -> None:
+        """Leave the mark of a clean shutdown, which names the logs that the next start has to recover."""
+        content = encode_clean_shutdown(broker_epoch, unclean)
+        await replace(self._world.disk, f"{self.path}/{CLEAN_SHUTDOWN_FILE}", content)
 
     def release(self) -> None:
         self._lock.release()

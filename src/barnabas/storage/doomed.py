@@ -1,24 +1,24 @@
-"""Files that are no part of any log any more and vanish after a while, so that readers can finish.
+"""Files and directories that are deleted after a delay, so that readers can finish.
 
-What is doomed has got another name already, so that a crash does not bring it back; when room is short it goes at
-once. A large file takes long to remove, so it is done off the loop, one after the other. The store has one of these.
+Each has been renamed already, so that a crash does not bring it back; when the disk is almost full it is removed at
+once. Removing a large file takes long, so workers do it, off the event loop. The store has one Doomed.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
 from barnabas.world.disk import Disk, DiskFailure
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 from barnabas.world.world import World
 
 PATHS_PER_BATCH_MAX: Final = 32
-DELETE_SUFFIX: Final = "-delete"  # of directories; single files have another
-FUTURE_SUFFIX: Final = "-future"  # of directories whose log is a copy that is still being made
-STRAY_SUFFIX: Final = "-stray"  # of directories that are kept, for whoever knows what they were
+DELETE_SUFFIX: Final = "-delete"  # suffix of directories to delete; single files have another
+FUTURE_SUFFIX: Final = "-future"  # suffix of directories that hold an unfinished copy of a log
+STRAY_SUFFIX: Final = "-stray"  # suffix of directories that are kept although no partition owns them
 
 
 class Doomed:
@@ -26,35 +26,34 @@ class Doomed:
         self._world = world
         self._timers = timers
         self._on_failure = on_failure
-        self._waiting: dict[str, dict[str, Timer]] = {}  # by directory of logs
-        self._due: dict[str, str] = {}  # the paths whose time has come, and the directory of each
-        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[str, dict[str, Timer]] = {}  # timers by log directory and path
+        self._due: dict[str, str] = {}  # log directory of each path whose delay is over
+        self._tasks = Tasks()
 
     def add(self, home: str, path: str, *, delay_ms: int) -> None:
-        """Remove a file or a tree after a delay; what was said of it before does not count any more."""
+        """Remove a file or a tree after a delay, which replaces an earlier delay of the same path."""
         waiting = self._waiting.setdefault(home, {})
         if path in waiting:
             waiting[path].cancel()
         waiting[path] = self._timers.after(delay_ms, lambda: self._begin(home, path))
 
     def hurry(self, home: str) -> None:
-        """Begin to remove what waits in a directory now. Open files stay readable."""
+        """Start to remove all paths of a log directory now. Open files stay readable."""
         for path in list(self._waiting.get(home, ())):
             self._begin(home, path)
 
     async def done(self) -> None:
-        """Return when all that was begun is gone."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        """Return when all paths whose delay is over are removed."""
+        await self._tasks.done()
 
     def forget(self, home: str) -> None:
-        """The directory's disk has failed: nothing in it is touched any more."""
+        """The disk of a log directory has failed: remove nothing more in it."""
         for timer in self._waiting.pop(home, {}).values():
             timer.cancel()
         self._due = {path: each for path, each in self._due.items() if each != home}
 
     async def close(self) -> None:
-        """Remove nothing more; what is left goes at the next start."""
+        """Remove nothing more; the next start removes the rest."""
         for home in sorted(self._waiting):
             self.forget(home)
         self._due.clear()
@@ -66,23 +65,23 @@ class Doomed:
             return
         timer.cancel()
         self._due[path] = home
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._remove_all(), name="doomed")
+        self._tasks.retry("doomed", self._remove_all, self._timers)
 
     async def _remove_all(self) -> None:
-        try:
-            while self._due:
-                batch = dict(islice(self._due.items(), PATHS_PER_BATCH_MAX))
-                self._due = {path: home for path, home in self._due.items() if path not in batch}
+        while self._due:
+            batch = dict(islice(self._due.items(), PATHS_PER_BATCH_MAX))
+            self._due = {path: home for path, home in self._due.items() if path not in batch}
+            try:
                 failed = await self._world.workers.run(_remove, self._world.disk, list(batch))
-                for path, error in failed:
-                    self._on_failure(batch[path], error)
-        finally:
-            self._task = None
+            except BaseException:
+                self._due = batch | self._due
+                raise
+            for path, error in failed:
+                self._on_failure(batch[path], error)
 
 
 def _remove(disk: Disk, paths: Iterable[str]) -> list[tuple[str, DiskFailure]]:
-    """Those that could not be removed, and why."""
+    """Remove the paths; returns those that could not be removed, with the error."""
     failed = []
     for path in paths:
         try:

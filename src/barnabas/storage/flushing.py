@@ -15,7 +15,7 @@ from barnabas.storage.batch_file import SUFFIXES
 from barnabas.storage.checkpoints import LEADER_EPOCH_FILE
 from barnabas.storage.identity import PARTITION_METADATA_FILE
 from barnabas.storage.segment import Segment
-from barnabas.world.disk import DiskFailure, DiskFull, File, FileClosed
+from barnabas.world.disk import DiskFailure, DiskFull, File, FileClosed, PathGone
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
@@ -106,10 +106,12 @@ class Flushing:
                 await self._sync(with_active=with_active)
             except DiskFull:
                 raise  # nothing is lost: whoever asks again, when there is room, will have it
+            except PathGone as error:
+                if not log.is_over:  # a log that was deleted during the sync has nothing left to make durable
+                    log.fail(error)
             except DiskFailure as error:
                 log.fail(error, is_final=True)
-            except (FileClosed, FileNotFoundError):
-                # The log was deleted while we waited: there is nothing left to make durable.
+            except FileClosed:
                 if not log.is_over:
                     raise
             finally:
@@ -203,7 +205,7 @@ class Flushing:
             await self._sync_file(f"{log.directory}/{PARTITION_METADATA_FILE}")
             for directory in (log.directory, log.directory.rpartition("/")[0]):
                 await log.disk.sync_directory(directory)
-        except (FileClosed, FileNotFoundError):
+        except (FileClosed, PathGone):
             if not log.is_over:
                 raise
 

@@ -117,6 +117,12 @@ class FutureLogs:
         if suffix == DELETE_SUFFIX:
             self._store.doom(home, renamed, delay_ms=0)
 
+    def forget(self, partition: TopicPartition) -> None:
+        """The log or its copy is offline: copy no further. The files stay, and the next start decides about them."""
+        future = self._by_partition.pop(partition, None)
+        if future is not None:
+            future.log.abandon()
+
     def drop(self, path: str) -> None:
         """A directory has failed: copies in it are gone, and those of logs in it have nothing to copy."""
         for partition, future in list(self._by_partition.items()):

@@ -7,6 +7,7 @@ that names another cluster or another node.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from barnabas.model.errors import BarnabasError
@@ -103,16 +104,21 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
         file.close()
 
 
-def encode_clean_shutdown(broker_epoch: int) -> bytes:
-    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+def encode_clean_shutdown(broker_epoch: int, unclean: Collection[str] = ()) -> bytes:
+    """``unclean`` are the directories of logs that could not be closed; Kafka ignores the field."""
+    content: dict[str, object] = {"version": 0, "brokerEpoch": broker_epoch}
+    if unclean:
+        content["unclean"] = sorted(unclean)
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
-def decode_clean_shutdown(content: bytes) -> int:
-    """The broker epoch at the last clean shutdown, or −1."""
+def decode_clean_shutdown(content: bytes) -> tuple[int, frozenset[str]]:
+    """The broker epoch of the last clean shutdown, or −1, and the directories of logs that it could not close."""
     try:
-        return int(json.loads(content)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
-        return -1
+        found = json.loads(content)
+        return int(found["brokerEpoch"]), frozenset(map(str, found.get("unclean", ())))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return -1, frozenset()
 
 
 def _decode_properties(content: bytes) -> dict[str, str]:

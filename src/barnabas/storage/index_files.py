@@ -1,27 +1,30 @@
-"""The files of a segment's indexes: made empty with the segment, and brought up to date from memory.
+"""The index files of a segment: created empty with the segment, and updated from memory.
 
-While a segment is active its files lag behind memory and are never ahead of it: entries are added in groups, and what
-is cut off the log is cut off here at once. None of that is synced: after a crash recovery makes these files anew, as it
-begins in the active segment or below it. Only the segment, and for all logs of a store ``catch_up``, use this.
+The files of an active segment may lack entries that memory has, and never have more: entries are added in groups, and a
+truncation truncates the files at once. The files are not synced: after a crash, recovery rebuilds them, since it starts
+in the active segment or below it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.storage.index import CorruptIndex, OffsetIndex, TimeIndex
-from barnabas.world.disk import Disk, DiskFailure, File
+from barnabas.world.disk import Disk, File
 
 if TYPE_CHECKING:
     from barnabas.storage.log import PartitionLog
 
 LOGS_PER_TURN: Final = 16
 
+Contained: TypeAlias = "AbstractContextManager[None]"
+
 
 def empty_file(disk: Disk, path: str) -> File:
-    """A new file, or the one that has the name, with nothing in it."""
+    """Create an empty file, or truncate the one that exists."""
     file = disk.open(path, create=True)
     if file.size_bytes:
         file.truncate(0)
@@ -29,7 +32,7 @@ def empty_file(disk: Disk, path: str) -> File:
 
 
 def read_last(file: File, entry_bytes: int) -> bytes:
-    """The last entry, or less than one if there is none."""
+    """Read the last entry; shorter than an entry if the file has none."""
     return file.read(max(0, file.size_bytes - entry_bytes), entry_bytes)
 
 
@@ -42,7 +45,7 @@ def read_whole(disk: Disk, path: str, *, size_bytes_max: int) -> bytes:
 
 
 def write_entries(disk: Disk, path: str, index: OffsetIndex | TimeIndex, entry_bytes: int) -> None:
-    """Cut what memory does not have and add what the file has not."""
+    """Truncate entries that memory does not have, and append those that the file lacks."""
     file = disk.open(path, create=True)
     try:
         if file.size_bytes < index.written_count * entry_bytes:
@@ -56,18 +59,17 @@ def write_entries(disk: Disk, path: str, index: OffsetIndex | TimeIndex, entry_b
         file.close()
 
 
-async def catch_up(logs: Iterable[PartitionLog]) -> None:
-    """Let the files of every active segment have what memory has, a few logs in each turn of the loop."""
+async def catch_up(logs: Iterable[PartitionLog], contained: Callable[[PartitionLog, str], Contained]) -> None:
+    """Write the new entries of every active segment to its index files, a few logs in each turn of the loop.
+
+    ``contained`` keeps an error of one log from the others.
+    """
     count = 0
     for log in logs:
         if log.is_over or not log.segments.active.has_unwritten_entries:
             continue
-        try:
+        with contained(log, "index"):  # a full disk is only noted: the entries follow when there is room
             log.segments.active.write_indexes()
-        except FileNotFoundError:
-            continue  # somebody has removed the log's directory by hand: whoever writes to it next hears of it
-        except DiskFailure as error:
-            log.fail(error)  # a full disk is only noted: the entries follow when there is room
         count += 1
         if count % LOGS_PER_TURN == 0:
             await asyncio.sleep(0)

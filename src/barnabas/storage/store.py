@@ -1,13 +1,14 @@
-"""All logs of this broker on all its directories: open them, create and delete, checkpoint, and live with a dead disk.
+"""All logs of this broker, in all its log directories: opens, creates, deletes, retains, checkpoints and closes them.
 
-A directory is locked, has an identity and three checkpoint files. A failure of its disk takes it offline with all its
-logs, once and for good; the others go on. Leadership and settings come from outside; the broker's node holds the store.
+A log directory has a lock, an identity and checkpoint files. A failure of its disk takes it offline with all its logs;
+a fault of one log (``faults``) concerns no other log. Leadership and settings come from outside.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -17,21 +18,24 @@ from barnabas.observe.log import logger
 from barnabas.storage.checkpointing import Checkpointing
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.doomed import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, Doomed
+from barnabas.storage.faults import Faults
 from barnabas.storage.future_logs import FutureLogs, settle_twins
 from barnabas.storage.index_files import catch_up
 from barnabas.storage.log import PartitionLog
+from barnabas.storage.log_retention import LogRetention
 from barnabas.storage.open_segments import OpenSegments
 from barnabas.storage.progress import OnProgress
 from barnabas.storage.settings import TopicSettings
-from barnabas.world.disk import DiskFailure, DiskFull
+from barnabas.world.disk import DiskFailure, DiskFull, PathGone, PathUnusable
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
 log = logger("store")
 
-CLOSING_LOGS_MAX: Final = 32  # at once: the device joins their syncs
-OTHER_FILES_MAX: Final = 128  # files that are open for a moment, or are no segments
-SEGMENTS_SHARE: Final = 2  # of the files a process may open, one in so many is for segments, the rest for connections
+CLOSING_LOGS_MAX: Final = 32  # logs closed at the same time: the device merges their syncs
+OTHER_FILES_MAX: Final = 128  # open files other than segments
+SEGMENTS_SHARE: Final = 2  # one in so many of the open files is for segments, the rest is for connections
 
 OnOffline = Callable[[str, DiskFailure], None]
 
@@ -45,14 +49,19 @@ class LogStore:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
         self.open_segments = OpenSegments(open_max=world.disk.open_files_max // SEGMENTS_SHARE - OTHER_FILES_MAX)
+        self._tasks = Tasks()
         self._doomed = Doomed(world, timers, on_failure=self.take_offline)
+        self.faults = Faults(world.disk)
+        self.retention = LogRetention(
+            world.clock, self._doomed, self.faults, self._tasks, logs_in=self.logs_in, take_offline=self.take_offline
+        )
         self.futures = FutureLogs(world, self)
-        self.checkpoints = Checkpointing(self, self._start)
-        self._preferred: dict[TopicPartition, str] = {}  # where somebody wants a log to be that is not here yet
-        self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new, and whose they are is not on the device yet
-        self._background: set[asyncio.Task[None]] = set()
+        self.checkpoints = Checkpointing(self, self._tasks)
+        self._preferred: dict[TopicPartition, str] = {}  # directories requested for logs that do not exist yet
+        self._unnamed: dict[TopicPartition, PartitionLog] = {}  # new logs whose partition.metadata is not synced yet
         self.offline: dict[str, DiskFailure] = {}
         self.on_offline: OnOffline = on_offline or (lambda directory, error: None)
+        self.on_log_offline: Callable[[TopicPartition], None] = lambda partition: None
         # The broker epoch of the last clean shutdown, −1 if any directory was not shut down cleanly.
         self.previous_broker_epoch = -1
 
@@ -77,16 +86,17 @@ class LogStore:
             for path in directories:
                 try:
                     directory = await LogDirectory.open(world, path, node_id=node_id, cluster_id=cluster_id)
-                    directory.room.on_short = partial(store._make_room, directory)
+                    directory.room.on_short = partial(store.retention.make_room, directory)
                     store._directories.append(directory)
-                    epochs.append(directory.clean_broker_epoch if directory.was_clean else -1)
+                    is_clean = directory.was_clean and not directory.unclean
+                    epochs.append(directory.clean_broker_epoch if is_clean else -1)
                 except DiskFailure as error:
                     store.take_offline(path, error)
             await store.futures.finish(store._directories)
             for directory in list(store._directories):
                 try:
                     adopt = partial(store._adopt, home=directory)
-                    await directory.load(settings_of, store.open_segments, adopt, on_progress)
+                    await directory.load(settings_of, store.open_segments, adopt, store.faults.unopened, on_progress)
                 except DiskFailure as error:
                     store.take_offline(directory.path, error)
             store.futures.settle()
@@ -111,20 +121,20 @@ class LogStore:
         return self._logs.get(partition)
 
     def prefer(self, partition: TopicPartition, directory: str) -> None:
-        """Where the log of a partition is to be made, should it have to be."""
+        """Create the log of a partition in this directory, if it has to be created."""
         self._preferred[partition] = directory
 
     def home_of(self, log: PartitionLog) -> LogDirectory:
         return self._homes[log.partition]
 
     def home_at(self, path: str) -> LogDirectory | None:
-        """The directory of that name, if it is online."""
+        """The log directory of this path, if it is online."""
         return next((each for each in self._directories if each.path == path), None)
 
     async def create(
         self, partition: TopicPartition, topic_id: Uuid | None, settings: TopicSettings | None = None
     ) -> PartitionLog:
-        """The log of a partition, new if there is none yet, where it is wanted or in the directory with the fewest."""
+        """The log of a partition, created if need be in the preferred directory or in the one with the fewest logs."""
         existing = self._logs.get(partition)
         if existing is not None:
             return existing
@@ -146,111 +156,99 @@ class LogStore:
                 open_segments=self.open_segments,
             )
         except DiskFull:
-            # What was made of it is found again when there is room.
+            # The files that were created are used when there is room.
+            raise
+        except PathUnusable as error:
+            self.faults.unopened(partition, path, str(error))
             raise
         except DiskFailure as error:
             self.take_offline(directory.path, error)
             raise
+        self.faults.forget(partition)
         self._adopt(log, directory)
         self._unnamed[partition] = log
         log.flushing.is_blank = is_new
         return log
 
     async def delete(self, partition: TopicPartition) -> None:
-        """Remove a log: its directory gets another name at once and vanishes after the delay."""
+        """Delete a log: its directory is renamed at once and removed after file.delete.delay.ms."""
         log, directory = self._logs.get(partition), self._homes.get(partition)
         renamed = await self._rename(partition, DELETE_SUFFIX)
         if renamed is not None and log is not None and directory is not None:
             self._doomed.add(directory.path, renamed, delay_ms=log.settings.file_delete_delay_ms)
 
     async def set_aside(self, partition: TopicPartition) -> str | None:
-        """Take a log out of use and keep its files, under a name that no partition has; the new path."""
+        """Take a log out of use and rename its directory so that no partition owns it; returns the new path."""
         return await self._rename(partition, STRAY_SUFFIX)
 
     async def _rename(self, partition: TopicPartition, suffix: str) -> str | None:
         self.futures.discard(partition)
-        log = self._logs.pop(partition, None)
+        log = self._logs.get(partition)
         if log is None:
+            self.remove_offline(partition, suffix)
             return None
-        directory = self._homes.pop(partition)
-        directory.log_count -= 1
-        self._unnamed.pop(log.partition, None)
+        directory = self._forget(log)
+        self.faults.forget(partition)
         log.abandon()
         try:
             renamed = directory.rename(log.directory, partition, suffix)
+        except PathGone:
+            return None
         except DiskFailure as error:
             self.take_offline(directory.path, error)
             return None
         if log.cleaned_offset is not None:
-            # A topic that is made again under this name must not take over how far the old one was clean.
+            # A new topic of the same name must not use the cleaner checkpoint of the old one.
             await self.checkpoints.write_cleaned(directory)
         return renamed
 
     async def checkpoint(self) -> None:
-        """Write index entries, and the recovery points, log starts and high watermarks of every directory online."""
+        """Write index entries, and the recovery points, log starts and high watermarks of every online directory."""
         await self._name_logs()
-        await catch_up(list(self._logs.values()))
+        await catch_up(list(self._logs.values()), self.faults.contained)
         for directory in list(self._directories):
             await self.checkpoints.write(directory)
 
     async def _name_logs(self) -> None:
-        """Sync whose the new logs are, once they have records: without that a power cut may leave them nobody's."""
+        """Sync partition.metadata of new logs that have records: after a power cut it tells which topic owns them."""
         for partition, log in list(self._unnamed.items()):
             if self._unnamed.get(partition) is not log:
-                continue  # deleted while another was synced
+                continue  # the log was deleted while another one was synced
             if log.end_offset > 0 or log.is_over:
                 del self._unnamed[partition]
-                try:
+                with self.faults.contained(log, "identity"):
                     await log.flushing.sync_identity()
-                except DiskFailure as error:
-                    log.fail(error)
 
     async def checkpoint_cleaned(self, log: PartitionLog) -> None:
-        """Write how far the logs are clean, in the directory of one that has just been cleaned."""
+        """Write the cleaner checkpoint of the directory of a log that has just been cleaned."""
         directory = self._homes.get(log.partition)
         if directory is not None:
             await self.checkpoints.write_cleaned(directory)
 
     async def retain_all(self) -> int:
-        """Let every log drop what it need not keep; how many segments went."""
-        return await self._retain(list(self._logs.values()))
-
-    async def _retain(self, logs: Sequence[PartitionLog]) -> int:
-        count = 0
-        now_ms = self._world.clock.wall_ms()
-        for log in logs:
-            if log.is_over:
-                continue
-            try:
-                count += log.retain(now_ms)
-            except DiskFailure as error:
-                log.fail(error)
-            await asyncio.sleep(0)
-        return count
+        """Apply retention to every log; returns the number of segments that were dropped."""
+        return await self.retention.retain(list(self._logs.values()))
 
     def expire_producers(self, *, expiration_ms: int) -> None:
-        """Forget producers that have been idle for producer.id.expiration.ms."""
+        """Drop producers that have been idle for producer.id.expiration.ms."""
         now_ms = self._world.clock.wall_ms()
         for log in self._logs.values():
             log.producers.expire(now_ms, expiration_ms=expiration_ms)
 
     async def flush_due(self) -> None:
-        """Sync the logs whose flush.ms or flush.messages asks for it."""
+        """Flush the logs that are due by flush.ms or flush.messages."""
         now_ms = self._world.clock.wall_ms()
         for log in list(self._logs.values()):
             if log.is_flush_due(now_ms):
                 await self._flush(log, is_whole=True)
         for directory in self._directories:
             if directory.room.is_tight and not directory.room.look():
-                # Somebody may have lowered retention by now, or records have become old.
-                self._make_room(directory)
+                # Retention may have been lowered, or more records have expired.
+                self.retention.make_room(directory)
 
     async def close(self, *, clean: bool, broker_epoch: int = -1) -> None:
-        """Close every log. A clean end leaves a mark that spares the next start the recovery."""
-        background = sorted(self._background, key=lambda each: each.get_name())
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        """Close every log. A clean end leaves a mark in each directory, so that the next start needs no recovery."""
+        await self._tasks.stop()
         await self._doomed.close()
         gate = asyncio.Semaphore(CLOSING_LOGS_MAX)
         logs = [*self._logs.values(), *(future.log for future in self.futures.all())]
@@ -258,11 +256,12 @@ class LogStore:
         for directory in list(self._directories):
             if clean:
                 await self.checkpoints.write(directory)
-            # What could not be closed for want of room is recovered at the next start.
-            is_whole = all(log.is_closed_cleanly for log in self.logs_in(directory))
-            if clean and is_whole and directory in self._directories:
+            # Logs that could not be closed are recovered at the next start; after a full disk those may be any.
+            unclean = {fault.path: fault.name for fault in self.faults.inside(directory.path)}
+            unclosed = {each.directory for each in self.logs_in(directory) if not each.is_closed_cleanly}
+            if clean and unclosed <= unclean.keys() and directory in self._directories:
                 try:
-                    await directory.mark_clean(broker_epoch)
+                    await directory.mark_clean(broker_epoch, unclean.values())
                 except DiskFull as error:
                     log.warning("no room for the mark of a clean stop", directory=directory.path, reason=error)
                 except DiskFailure as error:
@@ -278,12 +277,11 @@ class LogStore:
             self.open_segments.close(target.segments.all())
             return
         async with gate:
-            try:
-                await target.close()
-            except DiskFull as error:
-                log.warning("no room to close a log", partition=target.partition, reason=error)
-            except DiskFailure as error:
-                target.fail(error, is_final=True)
+            with self.faults.contained(target, "close"):
+                try:
+                    await target.close()
+                except DiskFull as error:
+                    log.warning("no room to close a log", partition=target.partition, reason=error)
 
     def _release(self) -> None:
         for directory in self._directories:
@@ -297,7 +295,7 @@ class LogStore:
     def _adopt(self, log: PartitionLog, home: LogDirectory) -> None:
         self.watch(log, home)
         if log.directory.endswith(FUTURE_SUFFIX):
-            self.futures.discard(log.partition)  # of two copies the older may be the one that nobody wanted any more
+            self.futures.discard(log.partition)  # of two copies one may be left over from an aborted move
             self.futures.adopt(log, home)
             return
         if log.partition in self._logs:
@@ -316,7 +314,7 @@ class LogStore:
         log.room = home.room
 
     def replace(self, new: PartitionLog, home: LogDirectory) -> None:
-        """A copy in another directory is the log from now on."""
+        """Use a copy in another directory as the log from now on."""
         old_home = self._homes[new.partition]
         old_home.log_count -= 1
         home.log_count += 1
@@ -330,10 +328,40 @@ class LogStore:
         self._doomed.add(home.path, path, delay_ms=delay_ms)
 
     def _on_failure(self, log: PartitionLog, error: DiskFailure) -> None:
-        self.take_offline(log.directory.rpartition("/")[0], error)
+        home = log.directory.rpartition("/")[0]
+        if isinstance(error, PathUnusable) and self._world.disk.is_directory(home):
+            self._take_log_offline(log, error)
+        else:
+            self.take_offline(home, error)
+
+    def _take_log_offline(self, log: PartitionLog, error: DiskFailure) -> None:
+        """Give up one log, or a copy that was to become one; its directory and all other logs stay online."""
+        self.futures.forget(log.partition)
+        log.abandon()
+        if self._logs.get(log.partition) is log:
+            self._forget(log)
+            self.faults.lost(log, error)
+            self.on_log_offline(log.partition)
+
+    def remove_offline(self, partition: TopicPartition, suffix: str) -> None:
+        """The partition of a log that is offline was deleted: rename what is left of its directory."""
+        fault = self.faults.forget(partition)
+        home = self.home_at(fault.home) if fault is not None else None
+        if fault is not None and home is not None and self._world.disk.exists(fault.path):
+            with suppress(PathUnusable):
+                renamed = home.rename(fault.path, partition, suffix)
+                if suffix == DELETE_SUFFIX:
+                    self.doom(home, renamed, delay_ms=0)
+
+    def _forget(self, log: PartitionLog) -> LogDirectory:
+        directory = self._homes.pop(log.partition)
+        directory.log_count -= 1
+        del self._logs[log.partition]
+        self._unnamed.pop(log.partition, None)
+        return directory
 
     def take_offline(self, path: str, error: DiskFailure) -> None:
-        """Give a directory up: its logs are gone from here, and nothing in it is tried again."""
+        """Take a directory and all its logs offline until the next start."""
         if path in self.offline:
             return
         self.offline[path] = error
@@ -351,46 +379,19 @@ class LogStore:
         self.on_offline(path, error)
 
     def _on_roll(self, log: PartitionLog) -> None:
-        """A segment takes no more batches: sync it in the background, so that recovery need not read it again."""
-        self._start(self._flush(log, is_whole=False), f"flush:{log.partition}")
+        """Sync a segment that was rolled in the background, so that recovery need not read it."""
+        self._tasks.start(self._flush(log, is_whole=False), f"flush:{log.partition}")
 
     def _on_truncate(self, log: PartitionLog) -> None:
-        """The recovery point has gone back: the file that says otherwise must not survive for long."""
+        """A log was truncated: write its lower recovery point soon."""
         directory = self._homes.get(log.partition)
         if directory is not None:
             self.futures.was_cut(log)
             self.checkpoints.write_soon(directory)
 
-    def _start(self, work: Coroutine[None, None, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
     async def _flush(self, log: PartitionLog, *, is_whole: bool) -> None:
-        try:
+        with self.faults.contained(log, "flush"):
             await (log.flush() if is_whole else log.flush_closed())
-        except DiskFailure as error:
-            log.fail(error)
-
-    def _make_room(self, directory: LogDirectory) -> None:
-        """A directory has little more than its reserve: what is doomed goes now, and what retention allows with it."""
-        self._doomed.hurry(directory.path)
-        if directory.is_making_room:
-            return
-        directory.is_making_room = True
-
-        async def work() -> None:
-            try:
-                await self._retain(self.logs_in(directory))
-                self._doomed.hurry(directory.path)
-                await self._doomed.done()
-                directory.room.look()
-            except DiskFailure as error:
-                self.take_offline(directory.path, error)
-            finally:
-                directory.is_making_room = False
-
-        self._start(work(), f"make-room:{directory.path}")
 
     def _remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
         for path in paths:

@@ -87,6 +87,7 @@ class Broker:
         disk = RealDisk() if self._data_dir else MemoryDisk(self._adjustable)
         world = World(clock=self._adjustable, disk=disk, entropy=RealEntropy(), workers=RealWorkers())
         self.node = Node(world, BrokerSettings.of(self._settings))
+        self._loop.set_exception_handler(self.node.failures.handle)
         await self.node.start()
         return self.node.bootstrap_servers
 

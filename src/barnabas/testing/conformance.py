@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
-from barnabas.world.disk import CHUNK_BYTES_MAX, AlreadyLocked, Disk, DiskFailure, FileClosed, replace
+from barnabas.world.disk import CHUNK_BYTES_MAX, AlreadyLocked, Disk, DiskFailure, FileClosed, PathGone, replace
 
 DiskCheck: TypeAlias = Callable[[Disk, str], Coroutine[Any, Any, None]]
 
@@ -150,13 +150,13 @@ async def a_missing_path_is_not_found(disk: Disk, root: str) -> None:
     missing = f"{root}/missing"
     assert not disk.exists(missing)
     assert not disk.is_directory(missing)
-    _raises(FileNotFoundError, lambda: disk.open(missing))
-    _raises(FileNotFoundError, lambda: disk.open(f"{missing}/file", create=True))
-    _raises(FileNotFoundError, lambda: disk.list(missing))
-    _raises(FileNotFoundError, lambda: disk.size_bytes(missing))
-    _raises(FileNotFoundError, lambda: disk.modified_ms(missing))
-    _raises(FileNotFoundError, lambda: disk.read_all(missing, size_bytes_max=1))
-    _raises(FileNotFoundError, lambda: disk.rename(missing, f"{root}/other"))
+    _raises(PathGone, lambda: disk.open(missing))
+    _raises(PathGone, lambda: disk.open(f"{missing}/file", create=True))
+    _raises(PathGone, lambda: disk.list(missing))
+    _raises(PathGone, lambda: disk.size_bytes(missing))
+    _raises(PathGone, lambda: disk.modified_ms(missing))
+    _raises(PathGone, lambda: disk.read_all(missing, size_bytes_max=1))
+    _raises(PathGone, lambda: disk.rename(missing, f"{root}/other"))
     disk.remove(missing)
     disk.remove_tree(missing)
 

@@ -17,6 +17,7 @@ from barnabas.model.errors import Malformed
 from barnabas.observe.log import logger
 from barnabas.transport.buffers import SCRATCH_BYTES, FramePool
 from barnabas.transport.outbox import LastAnswer, Outbox, Part
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 Parts: TypeAlias = list[Part]
@@ -81,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_filled = 0
         self._long_frames = 0  # how many there were
         self._answers: deque[Later | Parts] = deque()
+        self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._is_muted = False
         self._is_reading = True
@@ -242,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
             self._answer(answer)
         else:
             self._mute()
-            self._task = asyncio.get_running_loop().create_task(self._await(answer), name="request")
+            self._task = self._tasks.start(self._await(answer), "request")
 
     async def _await(self, answer: Coroutine[Any, Any, Parts | Later | None]) -> None:
         try:
@@ -250,6 +252,9 @@ class Connection(asyncio.BufferedProtocol):
         except Malformed as error:
             self._hang_up(error)
             return
+        except BaseException:
+            self.abort()  # otherwise the client would wait for ever
+            raise
         finally:
             self._task = None
             self._end_frame()
@@ -334,9 +339,7 @@ class Connection(asyncio.BufferedProtocol):
     async def cut_off(self) -> None:
         """End the connection and what is being worked on for it: the broker stops."""
         self.abort()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -374,13 +377,12 @@ class Connection(asyncio.BufferedProtocol):
         """Go on with the requests that arrived meanwhile, if nothing else holds the connection."""
         if not self._is_muted or not self.is_open or self._task is not None or self._is_resuming:
             return
-        if self._held is not None:
-            return
-        if not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
+        if self._held is not None or not self._outbox.is_idle or len(self._answers) >= ANSWERS_WAITING_MAX:
             return
         self._is_muted = False
         try:
             if self._stash:
+                self.arrived_ns = self._now_ns()  # it waited behind its own connection, as if in the socket
                 self._process_stash()
         except Malformed as error:
             self._hang_up(error)

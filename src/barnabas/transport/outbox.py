@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, FileClosed, FileSlice
+from barnabas.world.tasks import Tasks
 
 Part = Buffer | FileSlice
 
@@ -37,6 +38,7 @@ class Outbox:
         self._parts: deque[Part] = deque()
         self.put: Callable[[Iterable[Part]], None] = self._parts.extend  # called for every answer
         self._lent: list[tuple[FileSlice, memoryview]] = []
+        self._tasks = Tasks(on_failure=lambda error: transport.abort())
         self._loading: asyncio.Task[None] | None = None
         self._next_turn: asyncio.Handle | None = None
         self._turn_bytes = 0
@@ -159,7 +161,7 @@ class Outbox:
             self._give_up(piece, error)
             return
         if view is None:
-            self._loading = asyncio.get_running_loop().create_task(self._load(piece), name="outbox:load")
+            self._loading = self._tasks.start(self._load(piece), "outbox")
         else:
             self._send_chunk(piece, view)
 

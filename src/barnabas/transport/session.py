@@ -14,6 +14,7 @@ from typing import Final
 from barnabas.model.errors import BarnabasError
 from barnabas.transport.channel import Channel, PeerGone
 from barnabas.transport.sign_in import Credentials, sign_in
+from barnabas.world.tasks import Tasks
 
 # When to sign in again, in thousandths of the session's life: as Kafka's clients.
 RENEW_AFTER_MIN: Final = 850
@@ -34,6 +35,7 @@ class Session:
         self._timeout_ms = timeout_ms
         self._ends_at = 0.0  # on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
+        self._tasks = Tasks(on_failure=lambda error: channel.abort(PeerGone("the connection could not sign in again")))
         self._renewal: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -60,7 +62,7 @@ class Session:
     def _start(self) -> None:
         if self._channel.is_open:
             name = f"sign-in:{self._channel.host}:{self._channel.port}"
-            self._renewal = asyncio.get_running_loop().create_task(self._renew(), name=name)
+            self._renewal = self._tasks.start(self._renew(), name)
 
     async def _renew(self) -> None:
         try:

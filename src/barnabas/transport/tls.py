@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.model.settings import InvalidSetting
+from barnabas.transport.java_stores import advice, kind_of
 from barnabas.transport.tls_authorities import name_authorities
 
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -149,7 +150,7 @@ def _load_chain(context: ssl.SSLContext, path: str, password: str, *, named: str
     try:
         context.load_cert_chain(path, password=password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise InvalidSetting(f"{named} cannot be used: {_reason(error)}") from error
+        raise InvalidSetting(f"{named} cannot be used: {_reason(error, 'keystore', path)}") from error
 
 
 def _load_trust(context: ssl.SSLContext, files: TlsFiles) -> None:
@@ -159,7 +160,8 @@ def _load_trust(context: ssl.SSLContext, files: TlsFiles) -> None:
         elif files.trust_store is not None:
             context.load_verify_locations(cafile=files.trust_store)
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise InvalidSetting(f"the trusted certificates cannot be used: {_reason(error)}") from error
+        reason = _reason(error, "truststore", files.trust_store)
+        raise InvalidSetting(f"the trusted certificates cannot be used: {reason}") from error
 
 
 def _trusted(files: TlsFiles) -> str:
@@ -169,8 +171,19 @@ def _trusted(files: TlsFiles) -> str:
         return file.read()
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, store: str, path: str | None) -> str:
+    kind = kind_of(_first_bytes(path))
+    if kind is not None:
+        return f"it is a {kind} store; {advice(store, kind, path or '')}"
     if isinstance(error, ssl.SSLError):
         # The library's words for a file that holds no PEM, a wrong password, or a key of another certificate.
         return error.reason or "it is not PEM, or its password is wrong"
     return getattr(error, "strerror", None) or str(error)
+
+
+def _first_bytes(path: str | None) -> bytes:
+    try:
+        with open(path or "", "rb") as file:
+            return file.read(4)
+    except OSError:
+        return b""

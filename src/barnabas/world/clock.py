@@ -1,7 +1,7 @@
-"""What a clock is. The wall's time stamps records and files; the monotonic time measures deadlines.
+"""The interface of a clock. Wall time stamps records and files; monotonic time measures deadlines.
 
-Both may jump together when a test advances them, so deadlines live in :class:`barnabas.world.timers.Timers`, which
-listens for jumps, and never in a bare ``loop.call_later``.
+Both jump together when a test advances them, so deadlines use :class:`barnabas.world.timers.Timers`, which is notified
+of jumps, and never ``loop.call_later``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Milliseconds since 1970, as records and files carry them."""
 
     def wall_ns(self) -> int:
-        """The same in nanoseconds, for whoever asks so often that dividing costs too much."""
+        """Nanoseconds since 1970, for callers on the hot path that avoid a division."""
 
     def monotonic_ms(self) -> int:
         """Milliseconds that never go back, for deadlines."""
@@ -24,7 +24,7 @@ class Clock(Protocol):
         """Nanoseconds that never go back, for measuring."""
 
     def thread_ns(self) -> int:
-        """Nanoseconds that this thread has worked and not slept, for saying how busy it is."""
+        """CPU time of this thread in nanoseconds."""
 
     def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever time was moved by hand; the answer takes the callback off again."""
+        """Call back whenever a test moves the time; the returned function removes the callback."""

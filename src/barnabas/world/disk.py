@@ -2,9 +2,9 @@
 
 Appends and small reads are synchronous, because the page cache answers them; ``view`` answers at once or says that it
 cannot; ``load`` and ``sync`` may wait for the device and are awaited. Syncing a directory is a step of its own: a new
-or renamed file is durable only after it. Paths are plain strings with ``/``. A path that is not there raises
-FileNotFoundError, a file used after ``close`` FileClosed; all else that goes wrong is a DiskFailure. Every
-implementation passes ``barnabas.testing.conformance``.
+or renamed file is durable only after it. Paths are plain strings with ``/``. A file used after ``close`` raises
+FileClosed; every other error is a DiskFailure, and a path that does not exist a PathGone. Every implementation passes
+``barnabas.testing.conformance``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,20 @@ class DiskFailure(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class PathUnusable(DiskFailure):
+    """The file system works, but not with this path: it is gone, is no directory, or may not be accessed.
+
+    The fault is of one log: the other logs of the directory stay online.
+    """
+
+
+class PathGone(PathUnusable):
+    """The file or directory does not exist, although the caller needs it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the path is gone")
 
 
 class DiskFull(DiskFailure):
@@ -113,7 +127,7 @@ class Disk(Protocol):
         """How many files may be open at once, everything else that the process has open included."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and writing. FileNotFoundError unless ``create``; never truncates."""
+        """Open for reading and writing; never truncates. PathGone if there is no such file, unless ``create``."""
 
     def exists(self, path: str) -> bool: ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from barnabas.world.clock import Clock
-from barnabas.world.disk import AlreadyLocked, DiskFailure, DiskFull
+from barnabas.world.disk import AlreadyLocked, DiskFailure, DiskFull, PathGone, PathUnusable
 from barnabas.world.entropy import Entropy
 from barnabas.world.memory_file import FileNode, MemoryFile
 
@@ -64,12 +64,12 @@ class MemoryDisk:
         node = directory.entries.get(name)
         if node is None:
             if not create:
-                raise FileNotFoundError(path)
+                raise PathGone(path)
             self.check_write(path, 0)
             node = FileNode(self.now_ms())
             self._change([(directory, name, node)])
         if isinstance(node, _Directory):
-            raise DiskFailure(path, "Is a directory")
+            raise PathUnusable(path, "Is a directory")
         return MemoryFile(self, path, node)
 
     def exists(self, path: str) -> bool:
@@ -78,7 +78,7 @@ class MemoryDisk:
     def list(self, path: str) -> list[str]:
         node = self._get(path)
         if not isinstance(node, _Directory):
-            raise DiskFailure(path, "Not a directory")
+            raise PathUnusable(path, "Not a directory")
         return sorted(node.entries)
 
     def is_directory(self, path: str) -> bool:
@@ -93,7 +93,7 @@ class MemoryDisk:
                 node = _Directory(self.now_ms())
                 self._change([(directory, name, node)])
             if not isinstance(node, _Directory):
-                raise DiskFailure(path, "Not a directory")
+                raise PathUnusable(path, "Not a directory")
             directory = node
 
     def rename(self, source: str, target: str) -> None:
@@ -106,11 +106,11 @@ class MemoryDisk:
             return
         if isinstance(there, _Directory):
             if not isinstance(node, _Directory):
-                raise DiskFailure(source, "Is a directory")
+                raise PathUnusable(source, "Is a directory")
             if there.entries:
                 raise DiskFailure(source, "Directory not empty")
         elif there is not None and isinstance(node, _Directory):
-            raise DiskFailure(source, "Not a directory")
+            raise PathUnusable(source, "Not a directory")
         self._change([(source_directory, source_name, None), (target_directory, target_name, node)])
 
     def remove(self, path: str) -> None:
@@ -118,7 +118,7 @@ class MemoryDisk:
         if node is not None:
             self._check_writable(path)
         if isinstance(node, _Directory):
-            raise DiskFailure(path, "Is a directory")
+            raise PathUnusable(path, "Is a directory")
         if node is not None:
             directory, name = self._place(path)
             self._change([(directory, name, None)])
@@ -128,7 +128,7 @@ class MemoryDisk:
         if node is None:
             return
         if not isinstance(node, _Directory):
-            raise DiskFailure(path, "Not a directory")
+            raise PathUnusable(path, "Not a directory")
         for name in sorted(node.entries):
             if isinstance(node.entries[name], _Directory):
                 self.remove_tree(f"{path}/{name}")
@@ -169,7 +169,7 @@ class MemoryDisk:
     async def sync_directory(self, path: str) -> None:
         directory = self._get(path)
         if not isinstance(directory, _Directory):
-            raise DiskFailure(path, "Not a directory")
+            raise PathUnusable(path, "Not a directory")
         process = self.process
         changes = list(self._pending)  # what is changed while we wait is not meant
         await asyncio.sleep(self.sync_delay_ms / 1000)
@@ -287,17 +287,17 @@ class MemoryDisk:
     def _get(self, path: str) -> _Node:
         node = self._find(path)
         if node is None:
-            raise FileNotFoundError(path)
+            raise PathGone(path)
         return node
 
     def _place(self, path: str) -> tuple[_Directory, str]:
         """The directory that holds a path's last name, which need not be there yet."""
         names = _names(path)
         if not names:
-            raise DiskFailure(path, "Is a directory")
+            raise PathUnusable(path, "Is a directory")
         directory = self._get("/".join(names[:-1]))
         if not isinstance(directory, _Directory):
-            raise DiskFailure(path, "Not a directory")
+            raise PathUnusable(path, "Not a directory")
         return directory, names[-1]
 
 

@@ -1,7 +1,7 @@
-"""The operating system's directories as a Disk; its open files are ``real_file``'s.
+"""The file system of the operating system as a Disk; ``real_file`` has its open files.
 
-Every path is used as it is given. Calls about names are made on the loop, since the system answers them from memory;
-syncing a directory is awaited. Only ``real`` hands this disk out.
+Every path is used as it is given. Calls about names are made on the event loop, since the system answers them from
+memory; the sync of a directory runs in a thread.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ import resource
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from barnabas.world.disk import AlreadyLocked, DiskFailure
+from barnabas.world.disk import AlreadyLocked, DiskFailure, PathGone
 from barnabas.world.real_file import CLOSED, RealFile, Resources, failure
+from barnabas.world.tasks import Tasks
 
 OPEN_FILES_MAX: Final = 1 << 20
 
 T = TypeVar("T")
+
+# Logs hold what clients write, and the metadata log credentials: other users of the machine read neither.
+FILE_MODE: Final = 0o600
+DIRECTORY_MODE: Final = 0o700
 
 
 class RealLock:
@@ -35,8 +40,9 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         self._resources = Resources()
-        self._syncing: dict[str, asyncio.Future[None]] = {}  # directories, by path
-        self._following: dict[str, asyncio.Future[None]] = {}
+        self._syncing: dict[str, asyncio.Future[None]] = {}  # running sync of each directory
+        self._following: dict[str, asyncio.Future[None]] = {}  # next sync of each directory
+        self._tasks = Tasks()
 
     @property
     def open_files_max(self) -> int:
@@ -45,7 +51,7 @@ class RealDisk:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(self._resources, path, _called(os.open, path, flags, 0o644))
+        return RealFile(self._resources, path, _called(os.open, path, flags, FILE_MODE))
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -57,7 +63,7 @@ class RealDisk:
         return os.path.isdir(path)
 
     def make_directory(self, path: str) -> None:
-        _called(os.makedirs, path, 0o755, True)
+        _called(os.makedirs, path, DIRECTORY_MODE, True)
 
     def rename(self, source: str, target: str) -> None:
         _called(os.replace, source, target)
@@ -65,18 +71,18 @@ class RealDisk:
     def remove(self, path: str) -> None:
         try:
             _called(os.unlink, path)
-        except FileNotFoundError:
+        except PathGone:
             return
 
     def remove_tree(self, path: str) -> None:
         try:
             if os.path.islink(path) or not os.path.isdir(path):
-                _called(os.unlink, path)  # what a link points to is not ours, and a pipe would be waited for
+                _called(os.unlink, path)  # the target of a link is not ours
             else:
-                import shutil  # it brings every kind of archive with it, and few who have a disk remove a tree
+                import shutil  # a slow import that most processes do not need
 
                 _called(shutil.rmtree, path)
-        except FileNotFoundError:
+        except PathGone:
             return
 
     def size_bytes(self, path: str) -> int:
@@ -95,7 +101,7 @@ class RealDisk:
             file.close()
 
     def lock(self, path: str) -> RealLock:
-        descriptor = _called(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o644)
+        descriptor = _called(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, FILE_MODE)
         try:
             # flock keeps out ourselves and each other; Java's brokers take the older lock of the two.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,21 +122,21 @@ class RealDisk:
         return facts.f_blocks * facts.f_frsize
 
     async def sync_directory(self, path: str) -> None:
-        """Thousands of logs may ask for the same directory at once: what comes while a sync runs shares the next."""
+        """Sync a directory. Callers that come while a sync runs share the next one."""
         running = self._syncing.get(path)
         if running is None:
             await self._sync_directory(path)
             return
         following = self._following.get(path)
         if following is None:
-            following = self._following[path] = asyncio.ensure_future(self._sync_after(running, path))
+            following = self._following[path] = self._tasks.call(self._sync_after(running, path), f"sync:{path}")
         await asyncio.shield(following)
 
     async def _sync_after(self, running: asyncio.Future[None], path: str) -> None:
         await asyncio.wait([running])
-        del self._following[path]  # from here on a name may come too late for this sync
+        del self._following[path]  # names that are created from here on may be too late for this sync
         if not running.cancelled():
-            running.result()  # one that failed is never tried again: the next may succeed and have lost what failed
+            running.result()  # a failed fsync is never tried again: the kernel may have dropped the pages
         await self._sync_directory(path)
 
     async def _sync_directory(self, path: str) -> None:
@@ -143,16 +149,14 @@ class RealDisk:
                 del self._syncing[path]
 
     def close(self) -> None:
-        """End the threads once they are idle. The disk is of no use afterwards."""
+        """End the threads once they are idle. The disk cannot be used afterwards."""
         self._resources.close()
 
 
 def _called(function: Callable[..., T], path: str, *arguments: object) -> T:
-    """Call the system about a path; what it says against it becomes ours, but for a path that is not there."""
+    """Make a system call about a path; an OSError becomes a DiskFailure."""
     try:
         return function(path, *arguments)
-    except FileNotFoundError:
-        raise
     except OSError as error:
         raise failure(path, error) from error
 

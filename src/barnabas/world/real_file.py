@@ -20,7 +20,16 @@ from typing import Final, TypeVar
 
 from barnabas.world import page_cache
 from barnabas.world.chunks import ChunkPool
-from barnabas.world.disk import CHUNK_BYTES_MAX, Buffer, DiskFailure, DiskFull, FileClosed, TooManyFiles
+from barnabas.world.disk import (
+    CHUNK_BYTES_MAX,
+    Buffer,
+    DiskFailure,
+    DiskFull,
+    FileClosed,
+    PathGone,
+    PathUnusable,
+    TooManyFiles,
+)
 
 LOAD_THREADS_MAX: Final = 4
 SYNC_THREADS_MAX: Final = 4  # apart from the loads, so that no reader waits behind an fsync
@@ -28,6 +37,7 @@ VECTORS_MAX: Final = 512  # buffers per system call; every system allows at leas
 CLOSED: Final = -1
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+NOT_USABLE: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG})
 NOT_SUPPORTED: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 T = TypeVar("T")
@@ -35,6 +45,10 @@ T = TypeVar("T")
 
 def failure(path: str, error: OSError) -> DiskFailure:
     reason = error.strerror or str(error)
+    if error.errno == errno.ENOENT:
+        return PathGone(path)
+    if error.errno in NOT_USABLE:
+        return PathUnusable(path, reason)
     if error.errno in NO_FILES:
         return TooManyFiles(path, reason)
     return DiskFull(path, reason) if error.errno in NO_SPACE else DiskFailure(path, reason)

@@ -1,8 +1,8 @@
-"""The deadlines of one owner, on the world's clock, behind a single timer of the event loop.
+"""Timers on the world's clock, behind a single timer of the event loop.
 
-Sessions, retention, time-outs and delayed deletions all wait here, so that a clock moved by hand moves them all.
-Nothing here decides anything; drivers call ``at`` and ``after``. Timers with one deadline fire in the order in which
-they were set, and an exception in a callback goes to the loop's exception handler.
+Sessions, retention, timeouts and delayed deletions all use it, so a test that moves the clock moves all of them. Timers
+with the same deadline fire in the order in which they were set, and an exception in a callback goes to the loop's
+exception handler.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final
 
 from barnabas.world.clock import Clock
 
-SLEEP_MS_MAX: Final = 24 * 60 * 60 * 1000  # loops dislike longer ones; we look again after a day
-DEAD_TIMERS_MIN: Final = 64  # fewer cancelled timers than this are not worth a clean-up
+SLEEP_MS_MAX: Final = 24 * 60 * 60 * 1000  # limit of one timer of the loop; a longer one is set again after a day
+DEAD_TIMERS_MIN: Final = 64  # cancelled timers that are kept before a clean-up
 
 
 class Timer:
-    """One deadline. After it has fired, cancelling changes nothing."""
+    """One deadline. After it has fired, ``cancel`` has no effect."""
 
     __slots__ = ("_callback", "_deadline_ms", "_timers")
 
-    def __init__(self, timers: Timers, deadline_ms: int, callback: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, deadline_ms: int, callback: Callable[[], object]) -> None:
         self._timers = timers
         self._deadline_ms = deadline_ms
-        self._callback: Callable[[], None] | None = callback
+        self._callback: Callable[[], object] | None = callback
 
     @property
     def deadline_ms(self) -> int:
@@ -60,7 +60,7 @@ class Timers:
         self._forget_jumps = clock.on_jump(self._on_jump)
         self._is_closed = False
 
-    def at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
+    def at(self, deadline_ms: int, callback: Callable[[], object]) -> Timer:
         """Call back once the clock's monotonic time has reached ``deadline_ms``, never before the next turn."""
         if self._is_closed:
             raise RuntimeError("these timers are closed")
@@ -71,7 +71,7 @@ class Timers:
             self._arm()
         return timer
 
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+    def after(self, delay_ms: int, callback: Callable[[], object]) -> Timer:
         return self.at(self._clock.monotonic_ms() + delay_ms, callback)
 
     async def sleep(self, delay_ms: int) -> None:
@@ -89,11 +89,11 @@ class Timers:
 
     @property
     def count(self) -> int:
-        """How many have not fired and are not cancelled."""
+        """The number of timers that have not fired and are not cancelled."""
         return sum(timer.is_pending for _, _, timer in self._heap)
 
     def close(self) -> None:
-        """Nothing fires any more. Whoever still sleeps here is to be cancelled by its parent."""
+        """Fire no timer any more. A task that still sleeps here must be cancelled by its owner."""
         self._is_closed = True
         self._forget_jumps()
         self._disarm()
@@ -129,7 +129,7 @@ class Timers:
             self._arm()
 
     def _fire(self) -> None:
-        # Callbacks run as calls of the loop's own: one that fails is reported there and harms no other.
+        # The loop calls each callback: one that raises is reported by the loop and affects no other.
         assert self._loop is not None
         self._armed = None
         now_ms = self._clock.monotonic_ms()

@@ -50,7 +50,11 @@ def test_controllers_are_not_told_to_clients_nor_clients_to_controllers() -> Non
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"controller.quorum.voters": "1@localhost:9093"}, "bootstrap.servers instead"),
+        ({"controller.quorum.voters": "localhost:9093"}, "not id@host:port"),
+        ({"controller.quorum.voters": "1@localhost"}, "not host:port"),
+        ({"controller.quorum.voters": "1@a:1,1@b:1"}, "there twice"),
+        ({**BOTH, "controller.quorum.voters": "2@localhost:9093"}, "must be one of the voters"),
+        ({"process.roles": "broker", "controller.quorum.voters": "1@localhost:9093"}, "cannot be a voter"),
         ({"controller.quorum.bootstrap.servers": "localhost"}, "not host:port"),
         ({"controller.quorum.bootstrap.servers": "localhost:9093"}, "add CONTROLLER://host:port"),
         ({"process.roles": "broker"}, "needs one to ask"),
@@ -68,6 +72,21 @@ def test_controllers_are_not_told_to_clients_nor_clients_to_controllers() -> Non
 def test_what_cannot_go_together_is_refused_with_a_sentence(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidSetting, match=sentence):
         BrokerSettings.of(given)
+
+
+def test_voters_of_a_file_for_kafka_are_the_controllers_to_ask() -> None:
+    voters = {"controller.quorum.voters": "2@b:2,1@a:1,3@c:3"}
+    first = BrokerSettings.of({**BOTH, **voters}).cluster
+    assert [str(server) for server in first.bootstrap_servers] == ["b:2", "c:3"]
+    assert first.may_found_cluster
+    second = BrokerSettings.of({**BOTH, **voters, "node.id": "2"}).cluster
+    assert [str(server) for server in second.bootstrap_servers] == ["a:1", "c:3"]
+    assert not second.may_found_cluster
+    broker = BrokerSettings.of({**voters, "process.roles": "broker", "node.id": "9"}).cluster
+    assert [str(server) for server in broker.bootstrap_servers] == ["b:2", "a:1", "c:3"]
+    assert not broker.may_found_cluster
+    alone = BrokerSettings.of({**BOTH, "controller.quorum.voters": "1@a:1"}).cluster
+    assert alone.bootstrap_servers == ()
 
 
 def test_the_listener_of_brokers_may_be_named_by_its_protocol() -> None:

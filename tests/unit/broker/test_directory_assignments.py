@@ -72,7 +72,7 @@ class Scene:
 
     def move(self, path: str) -> None:
         self.log.directory = f"{path}/t-0"
-        self.assignments.moved(self.partition)
+        self.assignments.changed(self.partition)
 
     @property
     def told(self) -> Uuid:

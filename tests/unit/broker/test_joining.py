@@ -36,7 +36,7 @@ def found(home: Home, cluster: ClusterSettings, answers: Mapping[Server, str | N
         return (answers or {}).get(server)
 
     async def bounded() -> Membership:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(0.5):
             return await find_cluster(home, cluster, ask=ask, entropy=SeededEntropy(Random(1)))
 
     return asyncio.run(bounded())
@@ -44,6 +44,16 @@ def found(home: Home, cluster: ClusterSettings, answers: Mapping[Server, str | N
 
 def test_a_node_with_nobody_to_ask_founds_a_cluster() -> None:
     assert found(EMPTY, settings()).is_founder
+
+
+def test_of_the_voters_of_a_static_quorum_the_first_founds_the_cluster_and_the_others_join_it() -> None:
+    voters = {"controller_quorum_voters": "1@me:1,2@one:1,3@two:2"}
+    assert found(EMPTY, settings(**voters)).is_founder
+    assert found(EMPTY, settings(**voters), {TWO: "theirs"}) == ("theirs", False)
+    me = Server("me", 1)
+    assert found(EMPTY, settings(node_id="2", **voters), {me: "theirs"}) == ("theirs", False)
+    with pytest.raises(TimeoutError):
+        found(EMPTY, settings(node_id="2", **voters))
 
 
 def test_a_node_with_a_cluster_stays_in_it() -> None:

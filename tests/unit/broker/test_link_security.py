@@ -10,13 +10,10 @@ import pytest
 
 from barnabas.broker.node.link_security import broker_links, controller_links
 from barnabas.broker.settings.broker import BrokerSettings
-from barnabas.model import errors
-from barnabas.model.errors import ApiError
 from barnabas.model.settings import InvalidSetting
 from barnabas.testing.world import SeededEntropy
 from barnabas.transport.links import Links
-from barnabas.wire.message import Message
-from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.transport.sign_in import Credentials
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="n" password="p" user_n="p";'
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="n" password="p";'
@@ -36,26 +33,12 @@ def links(make: Any, given: dict[str, str]) -> Links:
     return found
 
 
-class Door:
-    """Hears by which mechanism somebody wants to sign in, and refuses."""
-
-    host, port = "h", 1
-
-    def __init__(self) -> None:
-        self.mechanism = ""
-
-    async def post(self, request: Message, version: int) -> Message:
-        assert isinstance(request, SaslHandshakeRequest)
-        self.mechanism = request.mechanism
-        return SaslHandshakeResponse(error_code=errors.UNSUPPORTED_SASL_MECHANISM.code)
-
-
 def mechanism_of(found: Links) -> str:
-    door: Any = Door()
-    assert found._sign_in is not None
-    with pytest.raises(ApiError):
-        asyncio.run(found._sign_in(door))  # type: ignore[arg-type]
-    return str(door.mechanism)
+    async def credentials() -> Credentials:
+        assert found.prove is not None
+        return await found.prove()
+
+    return asyncio.run(credentials()).mechanism
 
 
 @pytest.mark.parametrize("make", [controller_links, broker_links])
@@ -80,14 +63,14 @@ def test_of_several_logins_one_is_named(make: Any, setting: str, mechanism: str)
 def test_a_login_that_is_missing_matters_only_among_others() -> None:
     users = PLAIN.replace('username="n" password="p" ', "")
     alone = {**SIGNED, "plain.sasl.jaas.config": users}
-    assert links(controller_links, alone)._sign_in is None
+    assert links(controller_links, alone).prove is None
     with pytest.raises(InvalidSetting, match="give a username"):
         links(controller_links, {**alone, **SEVERAL})
 
 
 def test_listeners_without_sign_in_are_dialled_without() -> None:
     plain = links(controller_links, {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"})
-    assert plain._sign_in is None
+    assert plain.prove is None
     assert plain.tls is None
 
 
@@ -100,7 +83,7 @@ def test_a_broker_reads_how_controllers_are_reached_though_it_is_none() -> None:
         **SEVERAL,
     }
     assert mechanism_of(links(controller_links, given)) == "PLAIN"
-    assert links(broker_links, given)._sign_in is None
+    assert links(broker_links, given).prove is None
 
 
 @pytest.mark.parametrize(("algorithm", "is_checked"), [("https", True), ("", False)])

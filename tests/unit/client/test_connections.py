@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 
 import pytest
@@ -13,6 +13,7 @@ from barnabas.client.cluster.connections import Connection
 from barnabas.client.errors import TimedOut
 from barnabas.client.settings.client import Settings
 from barnabas.model.errors import ApiError, Malformed
+from barnabas.testing.loop import simulate
 from barnabas.transport.channel import Channel, PeerGone, Unreachable
 from barnabas.wire.frame import RequestHeader, decode_request_header, encode_response
 from barnabas.wire.message import Message
@@ -31,7 +32,7 @@ SPOKEN = ApiVersionsResponse(
 
 
 @asynccontextmanager
-async def peer(answer: Answer) -> AsyncIterator[int]:
+async def peer(answer: Answer, *, port: int = 0) -> AsyncIterator[int]:
     """Answers each frame with a message and its version, or closes if the script has none."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,14 +45,16 @@ async def peer(answer: Answer) -> AsyncIterator[int]:
                     break
                 for part in encode_response(*said, correlation_id=header.correlation_id):
                     writer.write(part)  # type: ignore[arg-type]
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    try:
+        yield port or server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
 
 
 def connection(port: int, **settings: int) -> Connection:
@@ -138,6 +141,64 @@ def test_a_broker_that_does_not_answer_in_time_is_dropped_and_dialled_again() ->
             await lane.close()
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("patience_s", [0.5, 2.0])  # shorter than request.timeout.ms, and as long
+def test_a_connection_without_responses_is_closed_though_every_caller_stops_waiting(patience_s: float) -> None:
+    """As after the loss of a machine, or of a firewall's state: nothing arrives, not even the end of the connection."""
+
+    async def scene() -> None:
+        dialled, frozen = 0, True
+
+        async def answer(header: RequestHeader) -> tuple[Message, int] | None:
+            nonlocal dialled
+            dialled += header.api_key == 18 and header.api_version <= 2
+            if header.api_key == 12 and frozen:
+                await asyncio.sleep(60)
+                return None
+            return await polite(header)
+
+        async with peer(answer, port=9092) as port:
+            lane = connection(port, request_timeout_ms=2_000)
+            ended_at = asyncio.get_running_loop().time() + 3
+            while asyncio.get_running_loop().time() < ended_at:
+                with suppress(TimeoutError, TimedOut, PeerGone):
+                    async with asyncio.timeout(patience_s):
+                        await lane.call(HeartbeatRequest(), HeartbeatResponse)
+            assert dialled == 2
+            frozen = False
+            await asyncio.sleep(3)
+            async with asyncio.timeout(patience_s):
+                assert (await lane.call(HeartbeatRequest(), HeartbeatResponse)).error_code == 3
+            await lane.close()
+            await asyncio.sleep(120)  # the other ends notice
+
+    simulate(scene, time_s_max=300)
+
+
+def test_a_connection_with_responses_is_kept_though_a_caller_stops_waiting() -> None:
+    async def scene() -> None:
+        dialled = 0
+
+        async def answer(header: RequestHeader) -> tuple[Message, int]:
+            nonlocal dialled
+            dialled += header.api_key == 18 and header.api_version <= 2
+            if header.api_key == 12:
+                await asyncio.sleep(0.3)
+            return await polite(header)
+
+        async with peer(answer, port=9092) as port:
+            lane = connection(port, request_timeout_ms=2_000)
+            for _ in range(20):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.2):
+                        await lane.call(HeartbeatRequest(), HeartbeatResponse)
+                await asyncio.sleep(0.2)
+            assert dialled == 1
+            await lane.close()
+            await asyncio.sleep(5)
+
+    simulate(scene, time_s_max=300)
 
 
 def test_a_broker_that_hangs_up_is_dialled_again() -> None:

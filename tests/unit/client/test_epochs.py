@@ -5,10 +5,11 @@ from __future__ import annotations
 from barnabas.client.fetch.cursor import UNVALIDATED, Chunk, Cursor
 from barnabas.client.fetch.epochs import STARTS_MAX, EpochStart, EpochTrail
 from barnabas.client.fetch.isolation import Visibility
-from barnabas.client.fetch.session import FetchSession, Wanted, request_of
+from barnabas.client.fetch.request import request_of
 from barnabas.client.fetch.truncation import EpochEnd
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import NO_LEADER_EPOCH, TopicPartition, Uuid
+from barnabas.wire.fetch_session import Wanted, sessionless
 from barnabas.wire.records import encode_batch
 
 PLACE = TopicPartition("t", 0)
@@ -97,7 +98,7 @@ def test_a_rewind_keeps_what_is_known() -> None:
 
 
 def test_a_fetch_tells_both_epochs_where_the_broker_compares_them() -> None:
-    plan = FetchSession().plan({PLACE: Wanted(ID, 10, 7, 1000, 4)})
+    plan = sessionless({(PLACE.topic, ID, PLACE.partition): Wanted(10, 7, 1000, 4)})
     new, old = (
         request_of(plan, ConsumerSettings(), version, wait_ms=0).topics[0].partitions[0] for version in (12, 11)
     )

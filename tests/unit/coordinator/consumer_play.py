@@ -11,9 +11,11 @@ from typing import Any
 
 from immutables import Map
 
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.classic.protocol import ClassicProtocol
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
+from barnabas.coordinator.groups.protocol import Protocols
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.shard import GroupShard
@@ -76,10 +78,14 @@ class Play:
     def _start(self) -> None:
         self.shard = GroupShard(
             lambda: self.classic_settings,
-            lambda shard: ConsumerProtocolGroups(shard, lambda group_id: self.settings, self.topics),
+            self._protocols,
             tally=GroupTally(lambda: 0),
         )
         self.table: dict[str, Any] = self.shard.groups
+
+    def _protocols(self, shard: GroupShard) -> Protocols:
+        classic = ClassicProtocol(shard)
+        return Protocols(classic, [ConsumerProtocol(shard, classic, lambda group_id: self.settings, self.topics)])
 
     # --- the world around -----------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.coordinator.classic.protocol import ClassicProtocol
 from barnabas.coordinator.classic.rebalance import JOIN, SESSION
+from barnabas.coordinator.groups.protocol import Protocols
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.shard import GroupShard
@@ -27,7 +29,8 @@ def join(shard: GroupShard, request_id: int, member_id: str, protocol: str = "ra
 
 
 def test_who_joins_in_the_moment_after_the_last_member_went_is_let_in() -> None:
-    shard = GroupShard(lambda: GroupSettings(initial_rebalance_delay_ms=0), tally=GroupTally(lambda: 0))
+    settings = GroupSettings(initial_rebalance_delay_ms=0)
+    shard = GroupShard(lambda: settings, lambda made: Protocols(ClassicProtocol(made)), tally=GroupTally(lambda: 0))
     join(shard, 1, "")
     assert join(shard, 2, "member-1").answers[0].response.error_code == errors.NONE.code
     join(shard, 3, "")  # it has an id now, and has not joined

@@ -97,7 +97,7 @@ def test_nothing_begins_while_markers_are_on_their_way() -> None:
     assert desk.add(after(producer), A) is errors.CONCURRENT_TRANSACTIONS
     assert desk.init().error is errors.CONCURRENT_TRANSACTIONS
     assert desk.end(producer).error is errors.CONCURRENT_TRANSACTIONS
-    assert desk.end(producer, is_commit=False).error is errors.INVALID_TXN_STATE
+    assert desk.end(after(producer), is_commit=False).error is errors.CONCURRENT_TRANSACTIONS, "the next transaction"
     desk.deliver()
     assert desk.add(after(producer), A) is errors.NONE
 
@@ -203,7 +203,7 @@ def test_a_transaction_whose_time_is_up_is_aborted_at_the_next_look() -> None:
     assert desk.transaction.state is S.ONGOING
     desk.advance(desk.rules.time_out_check_ms)
     assert desk.transaction.state is S.PREPARE_ABORT
-    assert desk.end(producer).error is errors.INVALID_TXN_STATE
+    assert desk.end(producer).error is errors.CONCURRENT_TRANSACTIONS
     desk.deliver()
     assert desk.end(producer).error is errors.INVALID_TXN_STATE
     assert desk.add(producer, B) is errors.PRODUCER_FENCED

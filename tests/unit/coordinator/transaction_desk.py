@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.coordinator.runtime.effects import Effects, ProducerIdEpoch
+from barnabas.coordinator.transactions.records import encode_key, encode_value
 from barnabas.coordinator.transactions.requests import (
+    AbortTimedOut,
     AddPartitions,
     EndTransaction,
+    FetchProducerId,
     InitProducer,
     MarkersWritten,
     NeedsProducerId,
@@ -56,7 +59,12 @@ class Desk:
                 self.timers.pop(timer.key, None)
             else:
                 self.timers[timer.key] = timer.deadline_ms
-        self.sent += effects.sends
+        for message in effects.sends:
+            if isinstance(message, FetchProducerId):
+                self.fresh += 1
+                self.ask(AbortTimedOut(transactional_id=message.transactional_id, fresh_producer_id=self.fresh))
+            else:
+                self.sent.append(message)
         return effects.answers[0].response if effects.answers else None
 
     def ask(self, request: Any) -> Any:
@@ -96,6 +104,12 @@ class Desk:
 
     def end(self, producer: ProducerIdEpoch, *, is_commit: bool = True, version: int = 2) -> Outcome:
         return self.ask(EndTransaction(transactional_id=ID, producer=producer, is_commit=is_commit, version=version))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Give the producer of an idle id an epoch, as if it had ended many transactions."""
+        idle = replace(self.transaction, producer_epoch=epoch)
+        self.log.append((encode_key(ID), encode_value(idle, feature_level=self.rules.feature_level)))
+        self.shard.replay(*self.log[-1], offset=len(self.log), producer=None, timestamp_ms=self.now_ms)
 
     def deliver(self) -> WriteMarkers:
         markers = self.sent.pop(0)

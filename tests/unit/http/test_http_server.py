@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -71,3 +72,45 @@ def test_others_get_their_turn_between_pieces_that_take_long() -> None:
 )
 def test_anything_else_is_refused(request_head: bytes, status: str) -> None:
     assert ask(request_head)[0] == f"HTTP/1.1 {status}"
+
+
+def breaks_at_once() -> Page:
+    raise KeyError("dictionary changed size")
+
+
+def breaks_on_the_way() -> Page:
+    def pieces() -> Iterator[str]:
+        yield "one\n"
+        raise RuntimeError("dictionary changed size")
+
+    return Page(200, pieces())
+
+
+@pytest.mark.parametrize("page", [breaks_at_once, breaks_on_the_way])
+def test_a_page_that_raises_is_answered_with_500_and_logged(
+    page: Callable[[], Page], caplog: pytest.LogCaptureFixture
+) -> None:
+    """``ask`` returns at the end of the stream, so this shows too that the connection is closed."""
+    with caplog.at_level(logging.ERROR, logger="barnabas"):
+        status, body = ask(b"GET /page?x=1 HTTP/1.1\r\n\r\n", {"/page": page})
+    assert status == "HTTP/1.1 500 Internal Server Error"
+    assert "changed size" not in body
+    (record,) = caplog.records
+    assert "page failed" in record.getMessage()
+    assert "/page" in record.getMessage()
+    assert record.exc_info is not None
+
+
+def test_after_a_page_that_raises_the_server_answers_others() -> None:
+    async def work() -> None:
+        server = HttpServer({"/bad": breaks_at_once, "/good": lambda: Page(200, ("fine\n",))})
+        await server.start("127.0.0.1", 0)
+        for path, status in ((b"/bad", b"500"), (b"/good", b"200")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET " + path + b" HTTP/1.1\r\n\r\n")
+            assert (await asyncio.wait_for(reader.read(), 10)).split()[1] == status
+            writer.close()
+            await writer.wait_closed()
+        await server.stop()
+
+    asyncio.run(work())

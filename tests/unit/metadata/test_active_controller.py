@@ -13,6 +13,7 @@ from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.config_schema import ConfigSchema
 from barnabas.metadata.decision import Decision, Facts
 from barnabas.metadata.features_image import SUPPORTED_FEATURES
+from barnabas.metadata.heartbeats import fence_expired
 from barnabas.metadata.loader import SnapshotRules
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.metadata.sessions import Session
@@ -288,6 +289,31 @@ def test_chores_go_on_after_one_that_failed() -> None:
         offset = node.controller.image.offset
         await asyncio.sleep(3)
         assert node.controller.image.offset > offset
+        await node.stop()
+
+    run(scenario)
+
+
+def test_a_silent_broker_is_fenced_although_a_decision_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        reports: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["task_name"]))
+        tries = 0
+
+        def broken(*arguments: Any, **more: Any) -> Any:
+            nonlocal tries
+            tries += 1
+            if tries <= 2:
+                raise KeyError("a mistake")
+            return fence_expired(*arguments, **more)
+
+        monkeypatch.setattr("barnabas.metadata.active_controller.fence_expired", broken)
+        node = Node(world)
+        await node.start()
+        await node.heartbeat(1, await node.register(1))
+        await asyncio.sleep(60)
+        assert node.controller.image.brokers[1].is_fenced
+        assert (tries, reports) == (3, ["sessions", "sessions"])
         await node.stop()
 
     run(scenario)

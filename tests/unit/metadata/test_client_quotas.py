@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.metadata.controller import alter_client_quotas, describe_client_quotas
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import ImageBuilder
+from barnabas.metadata.quotas import alter_client_quotas, describe_client_quotas
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest

@@ -67,6 +67,17 @@ def test_brokers_and_the_cluster_have_settings_of_their_own(cluster: Any) -> Non
     assert cluster.image.configs.of_cluster()["message.max.bytes"] == "77"
 
 
+def test_brokers_keep_names_that_they_do_not_know(cluster: Any) -> None:
+    assert alter(
+        cluster, resource(BROKER, "1", ("no.such", SET, "5")), resource(BROKER, "", ("nor.this", SET, ""))
+    ) == [
+        0,
+        0,
+    ]
+    assert dict(cluster.image.configs.of_broker(1)) == {"no.such": "5"}
+    assert cluster.image.configs.of_cluster()["nor.this"] == ""
+
+
 def test_a_broker_that_is_told_the_same_again_hears_it_again(cluster: Any) -> None:
     again = resource(BROKER, "1", ("listener.name.x.ssl.keystore.location", SET, "/k"))
     assert alter(cluster, again) == [0]
@@ -99,11 +110,12 @@ def test_validating_only_writes_nothing(cluster: Any) -> None:
         (resource(TOPIC, "t", ("retention.ms", SET, None)), errors.INVALID_REQUEST),
         (resource(TOPIC, "t", ("retention.ms", 9, "5")), errors.INVALID_REQUEST),
         (resource(TOPIC, "t", ("retention.ms", SET, "5"), ("retention.ms", SET, "6")), errors.INVALID_REQUEST),
-        (resource(BROKER, "9", ("message.max.bytes", SET, "5")), errors.BROKER_ID_NOT_REGISTERED),
+        (resource(BROKER, "9", ("message.max.bytes", SET, "5")), errors.INVALID_REQUEST),
         (resource(BROKER, "-1", ("message.max.bytes", SET, "5")), errors.INVALID_REQUEST),
         (resource(BROKER, "x", ("message.max.bytes", SET, "5")), errors.INVALID_REQUEST),
         (resource(BROKER, "1", ("message.max.bytes", SET, "-5")), errors.INVALID_REQUEST),
-        (resource(BROKER, "1", ("no.such", SET, "5")), errors.INVALID_REQUEST),
+        (resource(BROKER, "1", ("no.such", APPEND, "5")), errors.INVALID_CONFIG),
+        (resource(BROKER, "1", ("listener.name.x.no.such", SET, "5")), errors.INVALID_REQUEST),
         (resource(BROKER, "1", ("log.dirs", SET, "/d")), errors.INVALID_REQUEST),
         (resource(BROKER, "", ("ssl.keystore.location", SET, "/k")), errors.INVALID_REQUEST),
         (resource(BROKER, "1", ("min.insync.replicas", SET, "2")), errors.INVALID_CONFIG),
@@ -114,6 +126,7 @@ def test_validating_only_writes_nothing(cluster: Any) -> None:
         (resource(CLIENT_METRICS, "m", ("interval.ms", SET, "5")), errors.INVALID_REQUEST),
         (resource(BROKER_LOGGER, "1", ("root", SET, "DEBUG")), errors.INVALID_REQUEST),
         (resource(99, "x", ("a", SET, "5")), errors.INVALID_REQUEST),
+        (resource(99, "x"), errors.INVALID_REQUEST),
     ],
 )
 def test_what_is_wrong_is_said_and_harms_no_other(cluster: Any, wanted: Any, error: Any) -> None:

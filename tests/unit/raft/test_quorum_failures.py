@@ -66,10 +66,13 @@ def test_a_listener_that_fails_in_a_later_turn_ends_the_replica() -> None:
             offset = leader.propose([value], epoch=leader.leader.epoch)
         await leader.wait_committed(offset, epoch=leader.leader.epoch)
         cluster.log_type = Picky
+        reports: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["task_name"]))
         follower = await cluster.start(number)
         async with asyncio.timeout(10):
             while follower.failure is None:
                 await cluster.timers.sleep(5)
+        assert reports == ["raft-delivery"]
         await cluster.stop()
 
     simulate(scene, time_s_max=VIRTUAL_SECONDS_MAX)

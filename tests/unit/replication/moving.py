@@ -91,7 +91,7 @@ class Moving:
         await self.moves.move(ORDERS, path)
 
     async def settled(self) -> None:
-        while self.moves._tasks:
+        while len(self.moves._tasks):
             await asyncio.sleep(0.001)
 
     def names(self, path: str, suffix: str = "") -> list[str]:

@@ -9,30 +9,30 @@ from barnabas.model.errors import WireError
 from barnabas.model.ids import Uuid
 from barnabas.replication.follower import (
     Append,
-    Asked,
     CutTo,
     Diverged,
     GoOn,
-    Key,
     LeaderSession,
     Limits,
     Locate,
     Park,
     Pause,
     StartOver,
+    key_of,
     react,
     relocate,
     truncation_offset,
 )
 from barnabas.storage.epochs import LeaderEpochs
+from barnabas.wire.fetch_session import Wanted
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
 TOPIC = Uuid(bytes(range(16)))
 LIMITS = Limits(1000, 1, 500)
 
 
-def asked(offset: int = 0) -> Asked:
-    return Asked(offset, 3, 0, 4, 100)
+def asked(offset: int = 0) -> Wanted:
+    return Wanted(offset, 4, 100, 3, 0)
 
 
 def told(request: FetchRequest) -> list[tuple[int, int]]:
@@ -46,7 +46,7 @@ def forgotten(request: FetchRequest) -> list[int]:
 class Session(LeaderSession):
     def ask(self, **offsets: int) -> FetchRequest:
         """Want just these, and send a request."""
-        wanted: dict[Key, Asked] = {(TOPIC, int(name[1:])): asked(offset) for name, offset in offsets.items()}
+        wanted = {key_of(TOPIC, int(name[1:])): asked(offset) for name, offset in offsets.items()}
         for key in set(self._wanted) - set(wanted):
             self.unwant(key)
         for key, each in wanted.items():
@@ -190,7 +190,7 @@ def test_where_a_follower_goes_on_that_was_out_of_range(
 
 
 def test_what_a_request_asked_for_is_known_though_it_has_changed_since(session: Session) -> None:
-    first, second = (TOPIC, 0), (TOPIC, 1)
+    first, second = key_of(TOPIC, 0), key_of(TOPIC, 1)
     session.want(first, asked(5))
     sent = session.request(LIMITS, broker_epoch=9)
     assert session.asked_in(sent, first) == asked(5)

@@ -21,7 +21,7 @@ def test_an_answer_without_the_partition_that_was_asked_about_is_malformed() -> 
 
     async def main() -> None:
         home: Any = SimpleNamespace(
-            broker_id=1, links=SimpleNamespace(send=send), settings=SimpleNamespace(timeout_ms=1000)
+            broker_id=1, links=SimpleNamespace(send=send), settings=SimpleNamespace(timeout_ms=1000), failed=None
         )
         state: Any = SimpleNamespace(partition=SimpleNamespace(id=TopicPartition("t", 0)), leader_epoch=3)
         with pytest.raises(Malformed):

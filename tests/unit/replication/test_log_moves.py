@@ -217,8 +217,7 @@ def test_a_move_that_nobody_carries_out_is_begun_when_it_is_asked_for_again() ->
         values = fill(moving)
         moving.moves._bytes_per_second = lambda: 0
         await moving.move()
-        for task in list(moving.moves._tasks.values()):
-            task.cancel()
+        moving.moves._tasks.cancel()
         await moving.settled()
         moving.moves._bytes_per_second = lambda: 1 << 40
         await moving.move()

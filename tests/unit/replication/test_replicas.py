@@ -16,7 +16,9 @@ from barnabas.testing.loop import simulate
 def test_a_picture_that_cannot_be_applied_fails_the_node_and_all_who_wait_for_it() -> None:
     async def main() -> None:
         async with Trio() as trio:
-            broker = trio.brokers[1]
+            broker, reports = trio.brokers[1], []
+            handler = lambda _, context: reports.append(context["task_name"])  # noqa: E731
+            asyncio.get_running_loop().set_exception_handler(handler)
 
             def broken(*_: object) -> NoReturn:
                 raise RuntimeError("no such setting")
@@ -27,6 +29,7 @@ def test_a_picture_that_cannot_be_applied_fails_the_node_and_all_who_wait_for_it
                 await broker.replicas.caught_up(trio.image.offset)
             assert [str(failure) for failure in trio.failures] == ["no such setting"]
             trio.failures.clear()
+            assert reports == ["replicas"]
 
     simulate(main)
 

@@ -113,3 +113,19 @@ def test_a_follower_whose_disk_was_full_catches_up_by_itself(flush_messages: int
             assert trio.isr == [1, 2, 3]
 
     simulate(main)
+
+
+def test_room_on_the_disk_is_taken_once_for_the_records_of_a_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with Trio() as trio:
+            await trio.settled(100)
+            room = trio.brokers[3].partition.log.room
+            assert room is not None
+            taken: list[int] = []
+            monkeypatch.setattr(type(room), "take", lambda self, size: taken.append(size) if self is room else None)
+            before = trio.brokers[3].partition.log.size_bytes
+            trio.append(trio.leader(), bytes(400))
+            await trio.settled(1000)
+            assert taken == [trio.brokers[3].partition.log.size_bytes - before]
+
+    simulate(main)

@@ -149,6 +149,7 @@ class Broker:
             fetch_turns=FetchTurns(),
             settings=self.trio.settings,
             world=self.world,
+            timers=self.timers,
             observed=SimpleNamespace(strays=Traffic()),
             endpoint_of=lambda broker_id, connection: None,
         )

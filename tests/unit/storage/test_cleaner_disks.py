@@ -56,14 +56,52 @@ def test_a_failing_disk_takes_the_directory_offline() -> None:
     run(scene)
 
 
-def test_a_file_that_somebody_took_away_is_named() -> None:
+def test_a_missing_file_takes_one_log_offline_and_is_named() -> None:
     async def scene(bench: Bench) -> None:
-        log = await bench.log()
+        log, sound = await bench.log(), await bench.log(OTHER)
         bench.fill(log)
+        bench.fill(sound)
         path = log.segments[1].path(".log")
         await log.flush()
         bench.disk.remove(path)
-        assert not await bench.cleaner.clean_dirtiest()
-        assert bench.status()[:2] == ("failed", f"{path} is missing")
+        while OTHER not in bench.cleaner._last:
+            await bench.cleaner.clean_dirtiest()
+        fault = bench.store.faults.get(KEYED)
+        assert fault is not None
+        assert fault.reason == f"{path}: the path is gone"
+        assert bench.offsets(sound) == [26, 27, 28, 29]
+        assert not bench.store.offline
+
+
+def test_a_directory_that_was_removed_stops_the_cleaner_for_no_other_log() -> None:
+    async def scene(bench: Bench) -> None:
+        gone, sound = await bench.log(), await bench.log(OTHER)
+        bench.fill(gone)
+        bench.cleaner.start()
+        bench.disk.remove_tree("/data/keyed-0")
+        await bench.timers.sleep(1000)
+        bench.fill(sound)
+        await bench.timers.sleep(1000)
+        assert bench.offsets(sound) == [26, 27, 28, 29]
+        assert list(bench.store.logs) == [OTHER]
+        await bench.cleaner.stop()
+
+    run(scene)
+
+
+def test_a_mistake_of_ours_does_not_end_the_cleaner() -> None:
+    async def scene(bench: Bench) -> None:
+        reports: list[str] = []
+        bench.loop.set_exception_handler(lambda _, context: reports.append(context["task_name"]))
+        settings, bench.settings = bench.settings, None  # type: ignore[assignment]
+        bench.cleaner.start()
+        await bench.timers.sleep(1500)
+        bench.settings = settings
+        log = await bench.log()
+        bench.fill(log)
+        await bench.timers.sleep(2000)
+        assert bench.offsets(log) == [26, 27, 28, 29]
+        assert set(reports) == {"cleaner"}
+        await bench.cleaner.stop()
 
     run(scene)

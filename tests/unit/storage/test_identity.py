@@ -50,6 +50,10 @@ def test_torn_partition_metadata_names_no_topic(content: bytes) -> None:
 
 def test_the_mark_of_a_clean_shutdown_carries_the_broker_epoch() -> None:
     assert encode_clean_shutdown(42) == b'{"version":0,"brokerEpoch":42}'
-    assert decode_clean_shutdown(encode_clean_shutdown(42)) == 42
-    assert decode_clean_shutdown(b"") == -1
-    assert decode_clean_shutdown(b"[]") == -1
+    assert decode_clean_shutdown(encode_clean_shutdown(42)) == (42, frozenset())
+    assert decode_clean_shutdown(b"") == (-1, frozenset())
+    assert decode_clean_shutdown(b"[]") == (-1, frozenset())
+
+
+def test_the_mark_of_a_clean_shutdown_names_the_logs_that_could_not_be_closed() -> None:
+    assert decode_clean_shutdown(encode_clean_shutdown(42, {"b-0", "a-1"})) == (42, {"a-1", "b-0"})

@@ -154,7 +154,8 @@ def test_others_get_their_turn_while_a_long_answer_leaves(
             look()
             assert await reader.read() == CONTENT
             assert left[0] > len(CONTENT) // 2  # some turns have passed since the first
-            assert max(before - after for before, after in pairwise(left)) <= TURN_BYTES_MAX
+            # A turn ends with the piece that reaches the limit; a socket may have taken a part of a piece before.
+            assert max(before - after for before, after in pairwise(left)) < TURN_BYTES_MAX + CHUNK_BYTES_MAX
 
     run(story())
 

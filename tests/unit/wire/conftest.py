@@ -15,7 +15,7 @@ import pytest
 
 from barnabas.model.ids import ZERO_UUID, Uuid
 from barnabas.wire.message import Message
-from barnabas.wire.messages import DECLARED, request_of, response_of
+from barnabas.wire.messages import declared, request_of, response_of
 from barnabas.wire.schema import (
     FLOAT64,
     TAGS_OF_OURS,
@@ -94,7 +94,7 @@ def make_message() -> Callable[..., Any]:
 def declared_messages() -> list[type[Message]]:
     from barnabas.wire.messages import consumer_protocol, envelope, raft_control
 
-    apis = [of(api_key) for api_key in DECLARED for of in (request_of, response_of)]
+    apis = [of(api_key) for api_key in declared() for of in (request_of, response_of)]
     others = [
         value
         for module in (consumer_protocol, envelope, raft_control)

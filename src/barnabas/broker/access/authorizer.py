@@ -79,6 +79,10 @@ class Asker:
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         return self.may_one_of((operation, kind, name))
 
+    def may_describe(self, topic: str) -> bool:
+        """Whether a topic shows in a list. That it does not is no refusal, so the audit log does not have it."""
+        return self._authorizer.may(self.principal, self.host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
     def may_cluster(self, *any_of: Operation) -> bool:
         return self.may_one_of(*((operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in any_of))
 

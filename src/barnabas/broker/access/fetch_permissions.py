@@ -1,7 +1,7 @@
-"""Who may read a partition by Fetch: asked for every partition of a session, since sessions outlive rules.
+"""The permission of a consumer to read a partition: checked for each fetch, since a fetch session outlives ACL changes.
 
-The other APIs are in ``authorize``; this is apart because a fetch names most of what it wants only once. Only consumers
-are asked here: a follower needs a right to the cluster, checked there, which is worth nothing to a consumer.
+The permission of followers (CLUSTER_ACTION) is checked before the handler, as the other APIs' permissions are. A fetch
+of a session does not name its partitions again, so those of a consumer are checked when they are read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def check_read(request: Request, asker: Asker, wanted: Wanted) -> None:
     if wanted.topic_id != ZERO_UUID:
         topic = request.broker.image.topics.by_id.get(wanted.topic_id)
         if topic is None:
-            return  # an id that nobody has: there is nothing to hide
+            return  # no topic has this id: there is nothing to hide
         name = topic.name
     if not asker.may(Operation.READ, ResourceType.TOPIC, name):
-        if asker.is_first_refusal(name):  # a consumer asks again and again
+        if asker.is_first_refusal(name):  # a consumer repeats its fetches
             audit.refused(request, asker)
         raise ApiError(errors.TOPIC_AUTHORIZATION_FAILED)

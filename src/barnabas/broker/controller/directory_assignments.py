@@ -1,25 +1,26 @@
-"""Tells the controller in which of this broker's directories each of its replicas lies (KIP-858).
+"""Reports to the controller in which log directory of this broker each of its replicas is (KIP-858).
 
-With one directory the controller knows by itself. With several, it learns it here, and so can let others lead at once
-when one of them fails. The node starts one of these; the controller's side is ``metadata.replica_directories``.
+The controller needs it to elect other leaders when one of several directories fails. A replica whose log is offline
+while its directory is online is reported as lost, with the same effect. ``metadata.replica_directories`` is the
+controller's side.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from barnabas.broker.controller.link import ControllerLink, raise_for_error
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
-from barnabas.metadata.partition_image import TopicIdPartition
+from barnabas.metadata.partition_image import LOST_DIRECTORY, TopicIdPartition
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import Uuid
+from barnabas.model.ids import TopicPartition, Uuid
 from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("directories")
@@ -40,24 +41,24 @@ class DirectoryAssignments:
         timers: Timers,
         broker_epoch: Callable[[], int],
     ) -> None:
-        """``directory_ids``: of those that are online, by path."""
+        """``directory_ids`` returns the ids of the online directories, by path."""
         self._replicas = replicas
         self._directory_ids = directory_ids
         self._link = link
         self._timers = timers
         self._broker_epoch = broker_epoch
         self._wanted: dict[TopicIdPartition, None] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
+        self._is_stopped = False
         self._forget = replicas.on_image_in_force(self._on_image)
 
     async def stop(self) -> None:
+        self._is_stopped = True
         self._forget()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
-    def moved(self, partition: Partition) -> None:
-        """A replica lies in another directory from now on."""
+    def changed(self, partition: Partition) -> None:
+        """Report the directory of a replica that was moved, or whose log went offline."""
         self._look(self._replicas.image, [TopicIdPartition(partition.topic_id, partition.id.partition)])
 
     def _on_image(self, changes: MetadataChanges, image: ClusterImage) -> None:
@@ -65,33 +66,40 @@ class DirectoryAssignments:
 
     def _look(self, image: ClusterImage, keys: Iterable[TopicIdPartition]) -> None:
         self._wanted |= dict.fromkeys(key for key in keys if self._actual(image, key) is not None)
-        if self._wanted and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._tell(), name="directories")
+        if self._wanted and not self._is_stopped:
+            self._tasks.retry("directories", self._tell, self._timers, retry_ms=RETRY_MS)
 
     def _actual(self, image: ClusterImage, key: TopicIdPartition) -> Uuid | None:
-        """Where the replica lies, if that is not what the picture says."""
+        """The directory of the replica, if the image has another; LOST_DIRECTORY if the log is offline."""
         partition = self._replicas.by_id.get((key.topic_id, key.partition))
         topic = image.topics.by_id.get(key.topic_id)
         broker_id = self._replicas.broker_id
-        if partition is None or topic is None or broker_id not in topic.partitions[key.partition].replicas:
+        if topic is None or broker_id not in topic.partitions[key.partition].replicas:
             return None
-        actual = self._directory_ids().get(partition.log.directory.rpartition("/")[0])
+        if partition is not None:
+            actual = self._directory_ids().get(partition.log.directory.rpartition("/")[0])
+        elif self._replicas.has_fault(TopicPartition(topic.name, key.partition)):
+            actual = LOST_DIRECTORY
+        else:
+            return None
         return None if actual == topic.partitions[key.partition].directory_of(broker_id) else actual
 
     async def _tell(self) -> None:
-        try:
-            while self._wanted:
-                # Taken off first: what moves on before the answer is here has to be told once more.
-                keys = list(self._wanted)[:PER_REQUEST_MAX]
-                for key in keys:
-                    del self._wanted[key]
+        while self._wanted:
+            # Removed first: a replica that moves again before the response arrives must be reported once more.
+            keys = list(self._wanted)[:PER_REQUEST_MAX]
+            for key in keys:
+                del self._wanted[key]
+            is_told = False
+            try:
                 request = self._request(keys)
-                # What is refused has changed meanwhile; its next picture brings it here again.
-                if request.directories and not await self._is_told(request):
+                # A replica that the controller refuses has changed meanwhile; the next image brings it here again.
+                is_told = not request.directories or await self._is_told(request)
+            finally:
+                if not is_told:
                     self._wanted |= dict.fromkeys(keys)
-                    await self._timers.sleep(RETRY_MS)
-        finally:
-            self._task = None
+            if not is_told:
+                await self._timers.sleep(RETRY_MS)
 
     async def _is_told(self, request: Request) -> bool:
         try:

@@ -1,13 +1,14 @@
-"""Requests that only the active controller can answer: answered here if it is this node, else sent on in an envelope.
+"""Requests that only the active controller can answer: handled here if this node is active, else sent in an envelope.
 
-The envelope names the principal whom this broker knows the client to be, so the controller can check its rights too
-(KIP-590). Which APIs are forwarded stands in ``routes``; the other end is ``handlers.envelope``.
+The envelope contains the principal of the client, so the controller checks the permissions again (KIP-590). An API is
+forwarded if it declares ``is_forwarded``; ``handlers.envelope`` is the receiving side.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from ipaddress import ip_address
 from struct import Struct
 from typing import Any, Final
@@ -34,15 +35,11 @@ LOST: Final = (errors.NOT_CONTROLLER, errors.NOT_LEADER_OR_FOLLOWER)
 
 
 def forwarded(handle: Callable[[Request, Any], Any]) -> Callable[[Request, Any], Awaitable[Message]]:
-    """A handler that runs ``handle`` on whichever node is the active controller."""
+    """A handler that runs ``handle`` on the active controller."""
 
     async def handle_or_forward(request: Request, message: Any) -> Message:
-        async def here() -> Message:
-            return await answered(handle, request, message)
-
-        async def there(node_id: int) -> Message:
-            return await _forward(request, message, node_id)
-
+        here = partial(answered, handle, request, message)
+        there = partial(_forward, request, message)
         asked_ms = getattr(message, "timeout_ms", TIMEOUT_MS)
         timeout_ms = min(max(asked_ms, TIMEOUT_MS_MIN), TIMEOUT_MS)
         return await request.broker.controller_link.reach(here, there, timeout_ms=timeout_ms)
@@ -51,7 +48,7 @@ def forwarded(handle: Callable[[Request, Any], Any]) -> Callable[[Request, Any],
 
 
 async def answered(handle: Callable[[Request, Any], Any], request: Request, message: Any) -> Message:
-    """What a handler answers, whether it is a coroutine or not; one that defers its answer cannot be forwarded."""
+    """The response of a handler, which may be a coroutine; a handler that defers its answer cannot be forwarded."""
     answer = handle(request, message)
     if inspect.isawaitable(answer):
         answer = await answer

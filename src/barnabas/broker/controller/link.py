@@ -8,7 +8,7 @@ ids and forwarded requests of clients all come this way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from barnabas.model import errors
@@ -22,6 +22,7 @@ from barnabas.transport.links import Links
 from barnabas.wire.message import Message
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.world.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class ControllerLink:
         self._local = local
         self._links = links
         self._chance = chance
+        self._tasks = Tasks()
 
     async def ask(self, message: Message, *, timeout_ms: int = TIMEOUT_MS_DEFAULT) -> Message:
         """The active controller's answer, which may be an error; ApiError(REQUEST_TIMED_OUT) if there is none."""
@@ -72,7 +74,7 @@ class ControllerLink:
         return await self._links.send(node_id, message, lane=lane, timeout_ms=timeout_ms)
 
     async def reach(
-        self, here: Callable[[], Awaitable[T]], there: Callable[[int], Awaitable[T]], *, timeout_ms: int
+        self, here: Callable[[], Awaitable[T]], there: Callable[[int], Coroutine[Any, Any, T]], *, timeout_ms: int
     ) -> T:
         """What the active controller answers; one of MOVED says that it is another, and the attempt is repeated."""
         backoff = Backoff(PAUSE_MS_MIN, PAUSE_MS_MAX, self._chance)
@@ -83,7 +85,9 @@ class ControllerLink:
                     leader = self._leader()
                     if leader.leader_id != NO_BROKER:
                         try:
-                            return await self._attempt(leader, here, there)
+                            if leader.leader_id == self._node_id:
+                                return await here()
+                            return await self._attempt(leader, there)
                         except ApiError as error:
                             if error.error not in MOVED:
                                 raise
@@ -94,12 +98,8 @@ class ControllerLink:
         except TimeoutError:
             raise ApiError(errors.REQUEST_TIMED_OUT, f"the active controller did not answer: {reason}") from None
 
-    async def _attempt(
-        self, leader: LeaderAndEpoch, here: Callable[[], Awaitable[T]], there: Callable[[int], Awaitable[T]]
-    ) -> T:
-        if leader.leader_id == self._node_id:
-            return await here()
-        attempt = asyncio.ensure_future(there(leader.leader_id))
+    async def _attempt(self, leader: LeaderAndEpoch, there: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        attempt = self._tasks.call(there(leader.leader_id), "controller-request")
         try:
             # One that was stopped, or cut off, may never answer; a successor that is elected will.
             while not (await asyncio.wait([attempt], timeout=LOOK_MS / 1000))[0]:

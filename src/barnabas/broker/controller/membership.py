@@ -1,12 +1,10 @@
-"""Tells the active controller of this controller: where it listens and which features it supports.
+"""Registers this controller with the active controller: its listeners and the features that it supports.
 
-Once for every process, until the metadata show it. The node starts one of these if it is a controller among others;
-being a voter is another matter, and the quorum's own.
+It registers once per process, and retries until the metadata has the registration. The quorum manages the voters.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +13,7 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.model.errors import ApiError
 from barnabas.observe.log import logger
 from barnabas.wire.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("controller_membership")
@@ -35,15 +34,13 @@ class ControllerMembership:
         self._link = link
         self._image = image
         self._request = request
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._register(), name="controller-membership")
+        self._tasks.retry("controller-membership", self._register, self._timers, retry_ms=RETRY_MS)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.stop()
 
     @property
     def is_registered(self) -> bool:

@@ -1,13 +1,14 @@
-"""Requests that change the cluster: decided by the controller, answered once this broker has caught up with them.
+"""The one way from a handler to the controller's decisions, and the requests that a broker itself sends to it.
 
-A client that creates a topic here and writes to it at once finds it. The decisions themselves are pure functions in
-``barnabas.metadata``; this module gives them their facts.
+A decision is a pure function in ``barnabas.metadata``; this module gives it its facts, and the controller writes what
+it decides. Handlers for administrators use ``submit``, which also waits until this broker has applied the change: a
+client that creates a topic and writes to it at once finds it. Handlers for nodes use ``decide``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from barnabas.broker.controller.link import raise_for_error
 from barnabas.broker.requests.services import Services
@@ -20,7 +21,7 @@ from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequ
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 R = TypeVar("R")
-SEED_MAX = 2**31
+SEED_MAX: Final = 2**31
 
 
 def facts(broker: Services) -> Facts:
@@ -41,34 +42,38 @@ def facts(broker: Services) -> Facts:
     )
 
 
-async def submit(broker: Services, decide: Callable[[ClusterImage, Facts], Decision[R]]) -> R:
-    known = facts(broker)
-    response = await broker.controller.submit(lambda image: decide(image, known))
+async def decide(broker: Services, decision: Callable[[ClusterImage, Facts], Decision[R]]) -> R:
+    """The response of a decision when its records are committed; NOT_CONTROLLER if another node is active."""
+    return await broker.controller.submit(decision, facts(broker))
+
+
+async def submit(broker: Services, decision: Callable[[ClusterImage, Facts], Decision[R]]) -> R:
+    """As ``decide``, but the response also waits until this broker has applied the change."""
+    response = await broker.controller.submit(decision, facts(broker))
     await broker.replicas.caught_up(broker.controller.image.offset)
     return response
 
 
 def placement_seed(broker: Services) -> int:
-    """Where the controller begins to place partitions: a matter of chance, so that no broker is always first."""
+    """A random start for the placement of partitions, so that no broker is always first."""
     return broker.world.entropy.below(SEED_MAX)
 
 
-async def create_topics(broker: Services, message: CreateTopicsRequest) -> CreateTopicsResponse:
-    """For this broker's own needs; wherever the controller is."""
-    response = await broker.controller_link.ask(message, timeout_ms=message.timeout_ms)
-    assert isinstance(response, CreateTopicsResponse)
-    if broker.controller.is_active:
-        await broker.replicas.caught_up(broker.controller.image.offset)
-    return response
-
-
 def fresh_ids(broker: Services) -> Iterator[Uuid]:
+    """Random ids for new topics and ACLs."""
     while True:
         yield broker.world.entropy.uuid()
 
 
+async def create_topics(broker: Services, message: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Create topics that this broker needs itself, wherever the active controller is."""
+    response = await broker.controller_link.ask(message, timeout_ms=message.timeout_ms)
+    assert isinstance(response, CreateTopicsResponse)
+    return response
+
+
 async def allocate_producer_ids(broker: Services, broker_epoch: int) -> tuple[int, int]:
-    """The first id of a fresh block, and how many it has."""
+    """The first id of a new block, and the number of ids in it."""
     request = AllocateProducerIdsRequest(broker_id=broker.broker_id, broker_epoch=broker_epoch)
     response = await broker.controller_link.ask(request)
     assert isinstance(response, AllocateProducerIdsResponse)

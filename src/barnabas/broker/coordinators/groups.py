@@ -11,9 +11,11 @@ from typing import Any
 
 from barnabas.broker.lag.group_lag import GroupLags
 from barnabas.broker.settings.broker import BrokerSettings
-from barnabas.coordinator.consumer.protocol import ConsumerProtocolGroups
+from barnabas.coordinator.classic.protocol import ClassicProtocol
+from barnabas.coordinator.consumer.protocol import ConsumerProtocol
 from barnabas.coordinator.consumer.settings import ConsumerGroupSettings
 from barnabas.coordinator.consumer.step import KnownTopics
+from barnabas.coordinator.groups.protocol import Protocols
 from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
 from barnabas.coordinator.groups.shard import GroupShard
 from barnabas.coordinator.groups.tally import GroupTally
@@ -51,14 +53,14 @@ class Groups:
             replicas=replicas,
             world=world,
             timers=timers,
-            make_shard=lambda _: GroupShard(
-                lambda: settings().groups,
-                lambda shard: ConsumerProtocolGroups(shard, self._consumer_settings_of, self._topics),
-                tally=self.tally,
-            ),
+            make_shard=lambda _: GroupShard(lambda: settings().groups, self._make_protocols, tally=self.tally),
         )
         self.lags = GroupLags(self.runtime, replicas=replicas, links=links, clock=world.clock, timers=timers)
         self._forget_images = replicas.on_image_in_force(self._on_image)
+
+    def _make_protocols(self, shard: GroupShard) -> Protocols:
+        classic = ClassicProtocol(shard)
+        return Protocols(classic, [ConsumerProtocol(shard, classic, self._consumer_settings_of, self._topics)])
 
     async def stop(self) -> None:
         self._forget_images()

@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.broker.requests.services import Services
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.runtime.partitioning import partition_of
-from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions
+from barnabas.coordinator.transactions.requests import AddPartitions, Outcome, VerifyPartitions
 from barnabas.coordinator.transactions.state import EPOCH_BUMP_SINCE
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed, WireError, error_of
@@ -36,6 +36,21 @@ async def add_partitions(
         transactional_id=transactional_id, producer=producer, partitions=partitions, version=EPOCH_BUMP_SINCE
     )
     return dict.fromkeys(sorted(partitions), (await broker.transactions.add_partitions(request)).error)
+
+
+async def add_for_client(broker: Services, request: AddPartitions) -> Outcome:
+    """Add partitions for a client of version 1, which sends AddPartitionsToTxn and AddOffsetsToTxn itself.
+
+    While the markers of its last transaction are being written, the broker waits for them as long as it does for
+    version 2 before it answers CONCURRENT_TRANSACTIONS.
+    """
+    settings, clock = broker.settings.transactions, broker.world.clock
+    deadline_ms = clock.monotonic_ms() + settings.retry_ms_max
+    while True:
+        outcome = await broker.transactions.add_partitions(request)
+        if outcome.error is not errors.CONCURRENT_TRANSACTIONS or clock.monotonic_ms() >= deadline_ms:
+            return outcome
+        await broker.transactions.until_ended(request.transactional_id, timeout_ms=settings.retry_ms)
 
 
 async def verify(

@@ -5,13 +5,18 @@ transactions at once, and may merely ask whether partitions are a part of one. B
 told INVALID_PRODUCER_EPOCH.
 Behaviour: one partition that does not exist, or that clients may not write to, fails the whole transaction; the others
 of it are then answered with OPERATION_NOT_ATTEMPTED.
-Differs from Kafka: nothing known.
+Differs from Kafka: while the markers of the last transaction are being written, a client's request waits for them
+(`add.partitions.to.txn.retry.backoff.max.ms`) before it is answered with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.coordinators.transaction_calls import add_for_client
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions
@@ -20,6 +25,9 @@ from barnabas.metadata.topic_names import is_internal
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import TopicPartition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 Transaction: TypeAlias = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
@@ -86,16 +94,52 @@ async def _ask(
         return await request.broker.transactions.verify(
             VerifyPartitions(transactional_id=transaction.transactional_id, producer=producer, partitions=partitions)
         )
-    outcome = await request.broker.transactions.add_partitions(
-        AddPartitions(
-            transactional_id=transaction.transactional_id,
-            producer=producer,
-            partitions=partitions,
-            # A broker that adds for a producer does so because the producer speaks version 2.
-            version=EPOCH_BUMP_SINCE if request.version >= BROKERS_SINCE else 0,
-        )
+    addition = AddPartitions(
+        transactional_id=transaction.transactional_id,
+        producer=producer,
+        partitions=partitions,
+        # A broker that adds for a producer does so because the producer speaks version 2.
+        version=EPOCH_BUMP_SINCE if request.version >= BROKERS_SINCE else 0,
     )
-    error = outcome.error
+    if request.version < BROKERS_SINCE:
+        error = (await add_for_client(request.broker, addition)).error
+    else:
+        # The broker that sent it waits by itself, and other transactions share its connection.
+        error = (await request.broker.transactions.add_partitions(addition)).error
     if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
         error = errors.INVALID_PRODUCER_EPOCH
     return dict.fromkeys(sorted(partitions), error)
+
+
+def _needs(request: GuardedRequest, message: AddPartitionsToTxnRequest) -> Message | None:
+    """WRITE on the transactional id and on each topic; CLUSTER_ACTION for the versions that brokers send."""
+    if request.version >= BROKERS_SINCE:
+        request.require_cluster(Operation.CLUSTER_ACTION)
+        return None
+    transactional_id = message.v3_and_below_transactional_id
+    whole = permissions.denial(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    wrong = {
+        topic.name: whole or permissions.denial(request, Operation.WRITE, ResourceType.TOPIC, topic.name)
+        for topic in message.v3_and_below_topics
+    }
+    if not any(wrong.values()):
+        return None
+    # One topic without permission fails all of them, as one that does not exist does.
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=[
+            TopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                        partition_index=index,
+                        partition_error_code=(wrong[topic.name] or errors.OPERATION_NOT_ATTEMPTED).code,
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in message.v3_and_below_topics
+        ]
+    )
+
+
+API: Final = Api(ApiKey.ADD_PARTITIONS_TO_TXN, handle, at=CLIENT, needs=_needs)

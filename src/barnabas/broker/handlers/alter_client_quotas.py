@@ -1,16 +1,23 @@
-"""AlterClientQuotas: set or remove what users, client ids and addresses may have.
+"""AlterClientQuotas: set or remove the quotas of users, client ids and IP addresses.
 
 Versions: 0–1.
-Behaviour: each entity succeeds or fails alone; quotas are in force on every broker as soon as it has heard of them.
+Behaviour: each entity succeeds or fails alone; a quota takes effect on a broker when the broker has applied the change.
 Differs from Kafka: the entity of an address must be an address; a host name is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import alter_client_quotas
+from barnabas.metadata.quotas import alter_client_quotas
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
@@ -32,3 +39,23 @@ def refuse(message: AlterClientQuotasRequest, error: ApiError) -> AlterClientQuo
             for entry in message.entries
         ]
     )
+
+
+def _changed(message: Any) -> Iterable[str]:
+    return [
+        ",".join(f"{part.entity_type}={part.entity_name}" for part in row.entity)
+        + ":"
+        + ",".join(change.key for change in row.ops)
+        for row in message.entries
+    ]
+
+
+API: Final = Api(
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.cluster(Operation.ALTER_CONFIGS),
+    refuse=refuse,
+    is_forwarded=True,
+    audit=_changed,
+)

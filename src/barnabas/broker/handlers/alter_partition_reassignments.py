@@ -1,15 +1,21 @@
-"""AlterPartitionReassignments: move partitions to other brokers, or call such a move off.
+"""AlterPartitionReassignments: move partitions to other brokers, or cancel a move.
 
 Versions: 0–1 (1 can forbid a change of the replication factor).
-Behaviour: each partition succeeds or fails alone; a move is done once all new replicas are in sync.
+Behaviour: each partition succeeds or fails alone; a move is complete when all new replicas are in sync.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import audit, permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import alter_partition_reassignments
+from barnabas.metadata.reassignments import alter_partition_reassignments
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,3 +24,13 @@ from barnabas.wire.messages.alter_partition_reassignments import (
 
 async def handle(request: Request, message: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
     return await submit(request.broker, lambda image, facts: alter_partition_reassignments(image, message, facts))
+
+
+API: Final = Api(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.cluster(Operation.ALTER),
+    is_forwarded=True,
+    audit=audit.topics,
+)

@@ -9,9 +9,15 @@ Differs from Kafka: the controller is told of the new directory once the copy ha
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 
@@ -50,3 +56,13 @@ def _response(errors: dict[TopicPartition, int]) -> AlterReplicaLogDirsResponse:
             )
         )
     return response
+
+
+API: Final = Api(
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
+    handle,
+    at=CLIENT,
+    needs=permissions.cluster(Operation.ALTER),
+    refuse=refuse,
+    audit=lambda message: [row.name for each in message.dirs for row in each.topics],
+)

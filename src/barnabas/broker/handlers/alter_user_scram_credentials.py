@@ -1,16 +1,24 @@
-"""AlterUserScramCredentials: set or remove what is kept of users' passwords.
+"""AlterUserScramCredentials: set or remove the SCRAM credentials of users.
 
 Versions: 0.
-Behaviour: each user succeeds or fails alone; a new password counts from the next sign-in on. Iterations are 4096–16384.
+Behaviour: each user succeeds or fails alone; a new password is used from the next authentication on. The number of
+iterations is 4096–16384.
 Differs from Kafka: an empty salt or salted password is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import alter_user_scram_credentials
+from barnabas.metadata.scram import alter_user_scram_credentials
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -27,3 +35,18 @@ def refuse(message: AlterUserScramCredentialsRequest, error: ApiError) -> AlterU
     return AlterUserScramCredentialsResponse(
         results=[row(user=user, error_code=error.error.code, error_message=error.message) for user in users]
     )
+
+
+def _changed(message: Any) -> Iterable[str]:
+    return [*(f"-{row.name}" for row in message.deletions), *(f"+{row.name}" for row in message.upsertions)]
+
+
+API: Final = Api(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.cluster(Operation.ALTER),
+    refuse=refuse,
+    is_forwarded=True,
+    audit=_changed,
+)

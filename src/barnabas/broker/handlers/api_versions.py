@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.features_image import GROUP_VERSION, TRANSACTION_VERSION, finalized
@@ -75,3 +77,6 @@ def unsupported(request: Request) -> Parts:
         api_keys=[ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)],
     )
     return request.encode(response, version=0)
+
+
+API: Final = Api(ApiKey.API_VERSIONS, handle, at=CLIENT | CONTROLLER, needs=permissions.anyone)

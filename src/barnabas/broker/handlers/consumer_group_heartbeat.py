@@ -9,9 +9,15 @@ A static member that did not hear the answer to its join may send it again.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -29,8 +35,19 @@ async def handle(request: Request, message: ConsumerGroupHeartbeatRequest) -> Co
                 client_id=request.header.client_id or "",
                 client_host=f"/{request.connection.peer[0]}",
                 new_member_id="" if message.member_id else str(request.broker.world.entropy.uuid()),
+                may_describe=None if request.asker is None else request.asker.may_describe,
             ),
         )
     except ApiError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.error.code, error_message=error.message)
     return response
+
+
+def _needs(request: GuardedRequest, message: ConsumerGroupHeartbeatRequest) -> None:
+    """READ on the group and DESCRIBE on each topic of the subscription."""
+    request.require(Operation.READ, ResourceType.GROUP, message.group_id)
+    for name in message.subscribed_topic_names or ():
+        request.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, handle, at=CLIENT, needs=_needs)

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members are forgotten, with all that they committed.
+"""DeleteGroups: delete groups without members, with their committed offsets.
 
 Versions: 0–2.
 Behaviour: as Kafka's. Each group succeeds or fails alone.
@@ -7,9 +7,15 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 
@@ -24,3 +30,17 @@ async def handle(request: Request, message: DeleteGroupsRequest) -> DeleteGroups
                 DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.error.code)
             )
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "groups_names",
+    Operation.DELETE,
+    ResourceType.GROUP,
+    DeleteGroupsResponse,
+    "results",
+    lambda row, error: DeleteGroupsResponse.DeletableGroupResult(group_id=row, error_code=error.code),
+    permissions.itself,
+)
+
+
+API: Final = Api(ApiKey.DELETE_GROUPS, handle, at=CLIENT, needs=_ROWS.check, audit=lambda message: message.groups_names)

@@ -8,13 +8,16 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, TypeAlias
 
+from barnabas.broker.access import audit, permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -85,8 +88,21 @@ def _wait(request: Request, response: DeleteRecordsResponse, waiting: list[_Wait
         for each in waiting:
             each.partition.low_watermark_waiting.discard(look)
 
-    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, lambda: deferred.attempt(last_answer))
+    timer = request.broker.timers.after(timeout_ms, lambda: deferred.attempt(last_answer))
     for each in waiting:
         each.partition.low_watermark_waiting.add(look)
     deferred.future.add_done_callback(done)
     return deferred
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DELETE,
+    ResourceType.TOPIC,
+    DeleteRecordsResponse,
+    "topics",
+    permissions.partitions(DeleteRecordsResponse.DeleteRecordsTopicResult, Row, low_watermark=-1),
+)
+
+
+API: Final = Api(ApiKey.DELETE_RECORDS, handle, at=CLIENT, needs=_ROWS.check, audit=audit.topics)

@@ -1,7 +1,7 @@
-"""DescribeCluster: the cluster's id and its brokers.
+"""DescribeCluster: the id of the cluster and its brokers.
 
 Versions: 0–2 (2 can include fenced brokers).
-Behaviour: only the brokers' endpoint type is answered on a broker's listener.
+Behaviour: a listener for clients answers only the endpoint type of brokers.
 Differs from Kafka: nothing known.
 """
 
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import cluster_operations
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
@@ -23,9 +26,7 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
     if message.endpoint_type != BROKERS:
         is_known = message.endpoint_type == CONTROLLERS
         error = errors.MISMATCHED_ENDPOINT_TYPE if is_known else errors.UNSUPPORTED_ENDPOINT_TYPE
-        return DescribeClusterResponse(
-            error_code=error.code, error_message=error.text, endpoint_type=message.endpoint_type
-        )
+        return DescribeClusterResponse(error_code=error.code, error_message=error.text)
     response = DescribeClusterResponse(cluster_id=broker.cluster_id, controller_id=broker.broker_id)
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)
@@ -41,3 +42,6 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
             )
         )
     return response
+
+
+API: Final = Api(ApiKey.DESCRIBE_CLUSTER, handle, at=CLIENT, needs=permissions.anyone)

@@ -8,8 +8,11 @@ Differs from Kafka: resources of other types are answered with INVALID_REQUEST.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from barnabas.broker.access import config_permissions, permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.broker.settings.described import (
     Described,
@@ -23,6 +26,9 @@ from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.topic_names import reason_invalid
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 Row: TypeAlias = DescribeConfigsResponse.DescribeConfigsResourceResult
@@ -75,10 +81,30 @@ def _row(item: Described, message: DescribeConfigsRequest) -> Row:
         is_sensitive=item.setting.sensitive,
         synonyms=[
             DescribeConfigsResponse.DescribeConfigsSynonym(name=name, value=value, source=source)
-            for name, value, source in item.chain
+            for name, value, source in item.synonyms
         ]
         if message.include_synonyms
         else [],
         config_type=item.setting.kind.value,
         documentation=item.setting.doc if message.include_documentation else None,
     )
+
+
+def _needs(request: GuardedRequest, message: DescribeConfigsRequest) -> Message | None:
+    """DESCRIBE_CONFIGS on each resource."""
+    found = [(row, config_permissions.denial(request, Operation.DESCRIBE_CONFIGS, row)) for row in message.resources]
+    refused = [
+        DescribeConfigsResponse.DescribeConfigsResult(
+            error_code=error.code,
+            error_message=error.text,
+            resource_type=row.resource_type,
+            resource_name=row.resource_name,
+        )
+        for row, error in found
+        if error is not None
+    ]
+    allowed = [row for row, error in found if error is None]
+    return permissions.split(request, message, "resources", allowed, refused, DescribeConfigsResponse, "results")
+
+
+API: Final = Api(ApiKey.DESCRIBE_CONFIGS, handle, at=CLIENT, needs=_needs)

@@ -1,7 +1,7 @@
-"""DescribeCluster on a controller's listener: the cluster's id, its controllers and which of them is active.
+"""DescribeCluster on a controller's listener: the id of the cluster, its controllers and the active one.
 
-Versions: 0–2 (1 and up name the kind of endpoint).
-Behaviour: only the controllers' endpoint type is answered; those that have registered are listed under this listener.
+Versions: 0–2 (1 and later have the endpoint type).
+Behaviour: only the endpoint type of controllers is answered; registered controllers are listed under this listener.
 Differs from Kafka: nothing known.
 """
 
@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
@@ -38,3 +41,6 @@ def handle(request: Request, message: DescribeClusterRequest) -> DescribeCluster
                     )
                 )
     return response
+
+
+API: Final = Api(ApiKey.DESCRIBE_CLUSTER, handle, at=CONTROLLER, needs=permissions.anyone)

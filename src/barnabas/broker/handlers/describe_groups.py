@@ -1,18 +1,23 @@
 """DescribeGroups: the state and the members of classic groups.
 
 Versions: 0–6.
-Behaviour: as Kafka's. A group that is not there is dead; since version 6 that is an error.
+Behaviour: as Kafka's. A group that does not exist is Dead; since version 6 it is an error.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.security.acl import ResourceType
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 
@@ -31,3 +36,17 @@ async def handle(request: Request, message: DescribeGroupsRequest) -> DescribeGr
             if group.error_code == errors.NONE.code:
                 group.authorized_operations = authorized_operations(request, ResourceType.GROUP, group.group_id)
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "groups",
+    Operation.DESCRIBE,
+    ResourceType.GROUP,
+    DescribeGroupsResponse,
+    "groups",
+    lambda row, error: DescribeGroupsResponse.DescribedGroup(group_id=row, error_code=error.code),
+    permissions.itself,
+)
+
+
+API: Final = Api(ApiKey.DESCRIBE_GROUPS, handle, at=CLIENT, needs=_ROWS.check)

@@ -1,17 +1,24 @@
 """DescribeLogDirs: the directories of this broker, how full they are and what lies in them.
 
 Versions: 1–5.
-Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Whoever
-names partitions is also told, in a tagged field, what the cleaner does with them and why it does not.
-Replicas that are being copied to another directory are shown in both, the copy with what it lacks.
+Behaviour: null topics means all. A directory that failed is listed with KAFKA_STORAGE_ERROR and without replicas. A
+replica that is being copied to another directory is listed in both; the offset lag of the copy is what it lacks.
+Clients that set a tagged field in the request also get tagged fields in the response: the state of each log in the
+cleaner, the fault of a damaged log, and the logs that are offline.
 Differs from Kafka: there are no cordoned directories.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.security.acl import Operation
 from barnabas.storage.log import PartitionLog
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -46,9 +53,20 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
                 topic.partitions.append(_future(future.log, log))
                 continue
             row = _partition(log)
-            if wanted is not None and (status := request.broker.cleaner.status(key)) is not None:
+            if message.include_state and (fault := store.faults.get(key)) is not None:
+                row.fault = fault.reason
+            if message.include_state and (status := request.broker.cleaner.status(key)) is not None:
                 row.cleaner = status.sentence
             topic.partitions.append(row)
+        for fault in store.faults.inside(directory) if message.include_state else ():
+            name, index = fault.partition
+            if fault.is_offline and (wanted is None or (name, index) in wanted):
+                topic = topics.setdefault(name, DescribeLogDirsResponse.DescribeLogDirsTopic(name=name))
+                topic.partitions.append(
+                    DescribeLogDirsResponse.DescribeLogDirsPartition(
+                        partition_index=index, fault=fault.reason, is_offline=True
+                    )
+                )
         result.topics = list(topics.values())
     return response
 
@@ -68,3 +86,6 @@ def _partition(log: PartitionLog) -> DescribeLogDirsResponse.DescribeLogDirsPart
         partition_size=log.size_bytes,
         offset_lag=max(0, log.high_watermark - log.end_offset),
     )
+
+
+API: Final = Api(ApiKey.DESCRIBE_LOG_DIRS, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE))

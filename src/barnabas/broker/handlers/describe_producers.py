@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to a partition with a producer id, for administrators.
+"""DescribeProducers: the idempotent and transactional producers of partitions, for administrators.
 
 Versions: 0.
 Behaviour: each partition that this broker leads lists its producers that have not expired.
@@ -7,8 +7,14 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 
 
@@ -37,3 +43,18 @@ def handle(request: Request, message: DescribeProducersRequest) -> DescribeProdu
             ]
         response.topics.append(DescribeProducersResponse.TopicResponse(name=topic.name, partitions=rows))
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    DescribeProducersResponse,
+    "topics",
+    permissions.partitions(
+        DescribeProducersResponse.TopicResponse, DescribeProducersResponse.PartitionResponse, parts="partition_indexes"
+    ),
+)
+
+
+API: Final = Api(ApiKey.DESCRIBE_PRODUCERS, handle, at=CLIENT, needs=_ROWS.check)

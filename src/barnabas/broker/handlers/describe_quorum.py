@@ -1,20 +1,24 @@
-"""DescribeQuorum: the voters of the metadata log, how far each has got, and who leads.
+"""DescribeQuorum: the leader, the voters and the observers of the metadata log, with their offsets.
 
 Versions: 0–2.
-Behaviour: only the metadata partition is known; anything else is answered with UNKNOWN_TOPIC_OR_PARTITION.
+Behaviour: only the metadata partition is known; any other partition is UNKNOWN_TOPIC_OR_PARTITION.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import METADATA_TOPIC, ZERO_UUID
 from barnabas.raft.describe import QuorumDescription, ReplicaDescription
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 Row: TypeAlias = DescribeQuorumResponse.PartitionData
@@ -72,3 +76,8 @@ def _replicas(request: Request, replicas: Iterable[ReplicaDescription]) -> list[
         )
         for replica in replicas
     ]
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_QUORUM, handle, at=CONTROLLER, needs=permissions.cluster(Operation.DESCRIBE), is_forwarded=True
+)

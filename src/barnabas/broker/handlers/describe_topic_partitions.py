@@ -8,16 +8,23 @@ Differs from Kafka: authorised operations are not listed while there are no righ
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from bisect import bisect_left
+from typing import Final, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
-from barnabas.metadata.topic_names import is_internal
+from barnabas.metadata.topic_names import is_internal, reason_invalid
 from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_BROKER
 from barnabas.security.acl import ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -28,12 +35,13 @@ PartitionRow: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartition
 
 
 def handle(request: Request, message: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    check_cursor(message)
     image = request.broker.image
     alive = {node_id for node_id in image.brokers if not image.brokers[node_id].is_fenced}
     names = sorted({topic.name for topic in message.topics} or set(image.topics.by_name))
     start = 0
     if message.cursor is not None:
-        start = max(0, message.cursor.partition_index)
+        start = message.cursor.partition_index
         if message.cursor.topic_name not in names:
             start = 0
         names = [name for name in names if name >= message.cursor.topic_name]
@@ -46,18 +54,41 @@ def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Describ
             break
         topic = image.topics.by_name.get(name)
         if topic is None:
-            response.topics.append(Row(error_code=errors.UNKNOWN_TOPIC_OR_PARTITION.code, name=name))
+            response.topics.append(_absent(name))
             continue
         end = min(len(topic.partitions), start + left)
-        row = _topic(topic, start, end, alive)
-        row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, name)
-        response.topics.append(row)
+        response.topics.append(_topic(topic, start, end, alive))
         left -= end - start
         if end < len(topic.partitions):
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
             break
         start = 0
+    for row in response.topics:
+        row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name or "")
     return response
+
+
+def refuse(message: DescribeTopicPartitionsRequest, error: ApiError) -> DescribeTopicPartitionsResponse:
+    """There is no error for the whole, so every topic has it."""
+    return DescribeTopicPartitionsResponse(
+        topics=[Row(error_code=error.error.code, name=topic.name) for topic in message.topics]
+    )
+
+
+def check_cursor(message: DescribeTopicPartitionsRequest) -> None:
+    """INVALID_REQUEST unless the cursor points at a topic that the request asks for."""
+    cursor, names = message.cursor, {topic.name for topic in message.topics}
+    if cursor is None:
+        return
+    if names and cursor.topic_name not in names:
+        raise ApiError(errors.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name!r} is none of those asked for")
+    if cursor.partition_index < 0:
+        raise ApiError(errors.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")
+
+
+def _absent(name: str) -> Row:
+    error = errors.INVALID_TOPIC_EXCEPTION if reason_invalid(name) else errors.UNKNOWN_TOPIC_OR_PARTITION
+    return Row(error_code=error.code, name=name, is_internal=is_internal(name))
 
 
 def _topic(topic: TopicImage, start: int, end: int, alive: set[int]) -> Row:
@@ -82,3 +113,25 @@ def _partition(index: int, partition: PartitionImage, alive: set[int]) -> Partit
         last_known_elr=list(partition.last_known_elr),
         offline_replicas=[replica for replica in partition.replicas if replica not in alive],
     )
+
+
+def _needs(request: GuardedRequest, message: DescribeTopicPartitionsRequest) -> Message | None:
+    """DESCRIBE on each topic."""
+    check_cursor(message)
+    names = sorted({row.name for row in message.topics} or set(request.image.topics.by_name))
+    if message.cursor is not None:
+        names = names[bisect_left(names, message.cursor.topic_name) :]
+    allowed, denied = permissions.parted(names, lambda name: permissions.may_describe_topic(request, name))
+    refused = [Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name) for name in denied]
+    if not message.topics:
+        refused = []  # what may not be described does not exist in a list of all topics
+    if not allowed:
+        return DescribeTopicPartitionsResponse(topics=refused)
+    if message.cursor is not None and message.cursor.topic_name != allowed[0]:
+        message.cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=allowed[0], partition_index=0)
+    message.topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in allowed]
+    request.when_answered(lambda answer: answer.topics.extend(refused))
+    return None
+
+
+API: Final = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=_needs, refuse=refuse)

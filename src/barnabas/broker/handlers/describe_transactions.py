@@ -8,9 +8,17 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.transactions.state import Transaction
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 Row = DescribeTransactionsResponse.TransactionState
@@ -43,3 +51,30 @@ def _row(transaction: Transaction) -> Row:
             for topic, indexes in by_topic.items()
         ],
     )
+
+
+_ROWS: Final = permissions.Rows(
+    "transactional_ids",
+    Operation.DESCRIBE,
+    ResourceType.TRANSACTIONAL_ID,
+    DescribeTransactionsResponse,
+    "transaction_states",
+    lambda row, error: Row(transactional_id=row, error_code=error.code),
+    permissions.itself,
+)
+
+
+def _needs(request: GuardedRequest, message: DescribeTransactionsRequest) -> Message | None:
+    """DESCRIBE on each transactional id; topics without DESCRIBE are left out of the response."""
+    answer = _ROWS.check(request, message)
+    if answer is None:
+        request.when_answered(lambda response: _hide_topics(request, response))
+    return answer
+
+
+def _hide_topics(request: GuardedRequest, response: DescribeTransactionsResponse) -> None:
+    for state in response.transaction_states:
+        state.topics = [row for row in state.topics if permissions.may_describe_topic(request, row.topic)]
+
+
+API: Final = Api(ApiKey.DESCRIBE_TRANSACTIONS, handle, at=CLIENT, needs=_needs)

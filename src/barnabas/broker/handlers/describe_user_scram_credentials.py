@@ -1,14 +1,20 @@
-"""DescribeUserScramCredentials: which users there are, and by which SCRAM mechanisms they can sign in.
+"""DescribeUserScramCredentials: the users with SCRAM credentials, and their mechanisms.
 
 Versions: 0.
-Behaviour: no users named means all. Nothing secret is told.
+Behaviour: a request without users describes all users. The response contains nothing secret.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import describe_user_scram_credentials
+from barnabas.metadata.scram import describe_user_scram_credentials
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -17,3 +23,8 @@ from barnabas.wire.messages.describe_user_scram_credentials import (
 
 def handle(request: Request, message: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
     return describe_user_scram_credentials(request.broker.image.security, message)
+
+
+API: Final = Api(
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE)
+)

@@ -1,16 +1,22 @@
-"""ElectLeaders: give partitions their preferred leaders back, or any live one where that is asked for.
+"""ElectLeaders: elect the preferred leader of partitions, or any live replica if the election is unclean.
 
-Versions: 0–2 (1 and up can ask for an unclean election).
-Behaviour: each partition succeeds or fails alone; asked about all of them, those that need no election are left out.
+Versions: 0–2 (1 and later have unclean elections).
+Behaviour: each partition succeeds or fails alone; a request for all partitions leaves out those that need no election.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import elect_leaders
+from barnabas.metadata.elections import elect_leaders
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
@@ -19,7 +25,7 @@ async def handle(request: Request, message: ElectLeadersRequest) -> ElectLeaders
 
 
 def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    """Version 0 has no error for the whole, so it is said of every partition; asked about all, there are none."""
+    """The error in every partition, as version 0 has no other place; a request for all partitions names none."""
     if message.topic_partitions is None:
         return ElectLeadersResponse(error_code=error.error.code)
     row = ElectLeadersResponse.PartitionResult
@@ -35,3 +41,14 @@ def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersRespons
             for topic in message.topic_partitions
         ]
     )
+
+
+API: Final = Api(
+    ApiKey.ELECT_LEADERS,
+    handle,
+    at=CONTROLLER,
+    needs=permissions.cluster(Operation.ALTER),
+    refuse=refuse,
+    is_forwarded=True,
+    audit=lambda message: [row.topic for row in message.topic_partitions or ()],
+)

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import EndTransaction
 from barnabas.coordinator.transactions.state import EPOCH_BUMP_SINCE
 from barnabas.model import errors
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FENCED_SINCE: Final = 2
@@ -35,3 +39,6 @@ async def handle(request: Request, message: EndTxnRequest) -> EndTxnResponse:
     if request.version < FENCED_SINCE and error is errors.PRODUCER_FENCED:
         error = errors.INVALID_PRODUCER_EPOCH
     return EndTxnResponse(error_code=error.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch)
+
+
+API: Final = Api(ApiKey.END_TXN, handle, at=CLIENT, needs=permissions.transactional_id(Operation.WRITE))

@@ -1,34 +1,32 @@
-"""Envelope: a request of a client that another broker has forwarded, with the principal that the broker vouches for.
+"""Envelope: a request of a client that another broker has forwarded, with the principal of the client.
 
 Versions: 0.
-Behaviour: only the controller's listener takes it, only from who may act for the cluster, and only with a request that
-may be forwarded; the client's own rights are checked as if it had come here itself. Requests behind it on the same
-connection are worked on meanwhile.
+Behaviour: only the controller's listener accepts it, only with CLUSTER_ACTION, and only with an API that is forwarded;
+the client's own permissions are checked as if it had sent the request itself. Later requests on the same connection are
+handled meanwhile.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from barnabas.broker.access import authorize
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorizer import Asker
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.access.refusals import refusal
 from barnabas.broker.controller.forwarding import LOST, answered, decode_principal
+from barnabas.broker.requests.api import CONTROLLER, Api, Route
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.observe.log import logger
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.frame import decode_request_header
 from barnabas.wire.message import Message, decode
 from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-
-if TYPE_CHECKING:
-    from barnabas.broker.requests.routes import Route
 
 log = logger("envelope")
 
@@ -36,7 +34,7 @@ SIZE_BYTES: Final = 4
 
 
 class _Forwarded(GuardedRequest):
-    """The request inside, asked by the client for whom it was forwarded."""
+    """The request in the envelope, with the principal of the client that sent it."""
 
     __slots__ = ()
 
@@ -47,34 +45,21 @@ class _Forwarded(GuardedRequest):
         self.asker = Asker(outer.broker.authorizer, str(principal), str(ip_address(message.client_host_address)))
 
 
-def opener(routes: Mapping[int, Route]) -> Callable[[Request, EnvelopeRequest], Deferred]:
-    """The handler, for the routes that may be forwarded."""
-    tasks: set[asyncio.Task[None]] = set()  # whoever goes away meanwhile changes nothing: what is asked is decided
-
-    def on_done(task: asyncio.Task[None]) -> None:
-        tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("a forwarded request failed", reason=error, exc_info=error)
-
-    def handle(request: Request, message: EnvelopeRequest) -> Deferred:
-        deferred = request.defer()
-        kept = EnvelopeRequest(
-            request_data=bytes(message.request_data),
-            request_principal=None if message.request_principal is None else bytes(message.request_principal),
-            client_host_address=bytes(message.client_host_address),
-        )
-        task = asyncio.get_running_loop().create_task(_serve(routes, deferred, kept), name="envelope")
-        tasks.add(task)
-        task.add_done_callback(on_done)
-        return deferred
-
-    return handle
+def handle(request: Request, message: EnvelopeRequest) -> Deferred:
+    deferred = request.defer()
+    kept = EnvelopeRequest(
+        request_data=bytes(message.request_data),
+        request_principal=None if message.request_principal is None else bytes(message.request_principal),
+        client_host_address=bytes(message.client_host_address),
+    )
+    # A request that was begun is decided even if its connection closes.
+    request.broker.tasks.start(_serve(deferred, kept), "envelope")
+    return deferred
 
 
-async def _serve(routes: Mapping[int, Route], deferred: Deferred, message: EnvelopeRequest) -> None:
+async def _serve(deferred: Deferred, message: EnvelopeRequest) -> None:
     try:
-        data = await _open(routes, deferred.request, message)
+        data = await _open(deferred.request, message)
         deferred.answer(EnvelopeResponse(response_data=data))
     except ApiError as error:
         deferred.answer(EnvelopeResponse(error_code=error.error.code))
@@ -85,10 +70,10 @@ async def _serve(routes: Mapping[int, Route], deferred: Deferred, message: Envel
         deferred.hang_up()  # changes nothing if it was answered
 
 
-async def _open(routes: Mapping[int, Route], outer: Request, message: EnvelopeRequest) -> bytes:
+async def _open(outer: Request, message: EnvelopeRequest) -> bytes:
     header, position = decode_request_header(message.request_data)
-    route = routes.get(header.api_key)
-    if route is None or not route.is_forwarded:
+    route = outer.broker.controller_routes.get(header.api_key)
+    if route is None or not route.api.is_forwarded:
         raise ApiError(errors.INVALID_REQUEST, f"API {header.api_key} is not forwarded")
     if header.api_version not in route.versions:
         raise ApiError(errors.UNSUPPORTED_VERSION)
@@ -107,7 +92,7 @@ async def _open(routes: Mapping[int, Route], outer: Request, message: EnvelopeRe
 async def _answer(route: Route, request: Request, body: Message) -> Message:
     try:
         if request.asker is not None:
-            refused = authorize.check(request, body)
+            refused = permissions.check(route.api.needs, request, body)
             if refused is not None:
                 return refused
         return await answered(route.handle, request, body)
@@ -115,3 +100,6 @@ async def _answer(route: Route, request: Request, body: Message) -> Message:
         if error.error in LOST:
             raise  # the broker that forwarded it finds the controller that leads now
         return refusal(route, body, error, request.version)
+
+
+API: Final = Api(ApiKey.ENVELOPE, handle, at=CONTROLLER, needs=permissions.cluster(Operation.CLUSTER_ACTION))

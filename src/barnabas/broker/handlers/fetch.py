@@ -16,10 +16,12 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from barnabas.broker.access.fetch_permissions import check_read
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.fetching.preferred_replica import preferred_replica
 from barnabas.broker.fetching.sessions import NO_SESSION, Session, Wanted
 from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
@@ -27,8 +29,11 @@ from barnabas.model.ids import NO_BROKER, Uuid
 from barnabas.observe.traffic import Traffic
 from barnabas.replication.partition import Partition
 from barnabas.replication.pending import Readers
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.world.disk import DiskFailure
+from barnabas.world.timers import Timer
 
 Row: TypeAlias = FetchResponse.PartitionData
 
@@ -91,7 +96,7 @@ class _Fetch:
         self._is_queued = False
         self._is_satisfied = False
         self._deferred: Deferred | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -262,7 +267,7 @@ class _Fetch:
     def wait(self) -> Deferred:
         """Look again whenever one of the partitions has news; answer with what there is when the time is up."""
         deferred = self._deferred or self._defer()
-        self._timer = asyncio.get_running_loop().call_later(self._wait_ms / 1000, self._finish)
+        self._timer = self._request.broker.timers.after(self._wait_ms, self._finish)
         if self._session is not None:
             self._session.notify = self._on_news
         else:
@@ -361,3 +366,12 @@ class _Fetch:
         if self._moved:
             response.node_endpoints = node_endpoints(self._request, self._moved, FetchResponse.NodeEndpoint)
         return response
+
+
+def _needs(request: GuardedRequest, message: FetchRequest) -> None:
+    """CLUSTER_ACTION for a follower; ``fetch_rights`` checks each partition of a consumer when it is read."""
+    if message.replica_id != CONSUMER or message.replica_state.replica_id != CONSUMER:
+        request.require_cluster(Operation.CLUSTER_ACTION)
+
+
+API: Final = Api(ApiKey.FETCH, handle, at=CLIENT, needs=_needs)

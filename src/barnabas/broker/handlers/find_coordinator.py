@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import ERRORS, GuardedRequest
 from barnabas.broker.controller.auto_create import create_missing
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP: Final = 0
@@ -69,3 +75,23 @@ def _refused(key: str, error: errors.WireError) -> FindCoordinatorResponse.Coord
     return FindCoordinatorResponse.Coordinator(
         key=key, node_id=NO_BROKER, host="", port=-1, error_code=error.code, error_message=error.text
     )
+
+
+def _needs(request: GuardedRequest, message: FindCoordinatorRequest) -> Message | None:
+    """DESCRIBE on each group or transactional id; CLUSTER_ACTION for other types of keys."""
+    kind = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}.get(message.key_type)
+    if kind is None:
+        request.require_cluster(Operation.CLUSTER_ACTION)
+        return None
+    if request.version < KEYS_SINCE:
+        request.require(Operation.DESCRIBE, kind, message.key)
+        return None
+    may = request.asker.may
+    allowed, denied = permissions.parted(message.coordinator_keys, lambda key: may(Operation.DESCRIBE, kind, key))
+    refused = [_refused(key, ERRORS[kind]) for key in denied]
+    return permissions.split(
+        request, message, "coordinator_keys", allowed, refused, FindCoordinatorResponse, "coordinators"
+    )
+
+
+API: Final = Api(ApiKey.FIND_COORDINATOR, handle, at=CLIENT, needs=_needs, refuse=refuse)

@@ -1,16 +1,22 @@
-"""Heartbeat: a member of a classic group is alive, and hears whether it must join again.
+"""Heartbeat: a member of a classic group keeps its session alive and learns whether it must join again.
 
 Versions: 0–4.
-Behaviour: as Kafka's. While the coordinator is being loaded every heartbeat is good.
+Behaviour: as Kafka's. While the coordinator is loading, every heartbeat succeeds.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -26,3 +32,6 @@ async def handle(request: Request, message: HeartbeatRequest) -> HeartbeatRespon
             return HeartbeatResponse()
         raise
     return response
+
+
+API: Final = Api(ApiKey.HEARTBEAT, handle, at=CLIENT, needs=permissions.group(Operation.READ))

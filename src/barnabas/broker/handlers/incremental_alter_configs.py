@@ -11,10 +11,17 @@ moves moves at once, or not at all if brokers reach each other by it; Kafka move
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
+from barnabas.broker.access import audit, config_permissions
 from barnabas.broker.controller.requests import submit
+from barnabas.broker.requests.api import CONTROLLER, Api
 from barnabas.broker.requests.request import Request
-from barnabas.metadata.controller import incremental_alter_configs
+from barnabas.broker.settings.own import at_home
+from barnabas.metadata.configs import incremental_alter_configs
 from barnabas.model.errors import ApiError
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -37,3 +44,15 @@ def refuse(message: IncrementalAlterConfigsRequest, error: ApiError) -> Incremen
             for resource in message.resources
         ]
     )
+
+
+API: Final = Api(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    handle,
+    at=CONTROLLER,
+    needs=config_permissions.alter(refuse, IncrementalAlterConfigsResponse),
+    refuse=refuse,
+    is_forwarded=True,
+    audit=audit.configs,
+    local_part=partial(at_home, refuse=refuse),
+)

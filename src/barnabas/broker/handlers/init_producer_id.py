@@ -13,11 +13,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import InitProducer
 from barnabas.model import errors
 from barnabas.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FENCED_SINCE: Final = 4
@@ -42,3 +46,14 @@ async def handle(request: Request, message: InitProducerIdRequest) -> InitProduc
     return InitProducerIdResponse(
         error_code=error.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
     )
+
+
+def _needs(request: GuardedRequest, message: InitProducerIdRequest) -> None:
+    """WRITE on the transactional id; without one, WRITE on any topic or IDEMPOTENT_WRITE on the cluster."""
+    if message.transactional_id is not None:
+        request.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+    elif not request.asker.may_any(Operation.WRITE, ResourceType.TOPIC):
+        request.require_cluster(Operation.IDEMPOTENT_WRITE)
+
+
+API: Final = Api(ApiKey.INIT_PRODUCER_ID, handle, at=CLIENT, needs=_needs)

@@ -1,7 +1,7 @@
-"""JoinGroup: a member enters a classic group; the answer comes when everybody has joined.
+"""JoinGroup: a member joins a classic group; the response is sent when all members have joined.
 
 Versions: 0–9.
-Behaviour: as Kafka's. While a join waits, nothing else is read from its connection.
+Behaviour: as Kafka's. While a join waits, no other request of its connection is read.
 Differs from Kafka: metadata that no group's record could hold is refused at once with MESSAGE_TOO_LARGE.
 """
 
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 NULL_PROTOCOL_SINCE: Final = 7
@@ -39,3 +43,6 @@ async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupRespon
     if response.protocol_name is None and request.version < NULL_PROTOCOL_SINCE:
         response.protocol_name = ""
     return response
+
+
+API: Final = Api(ApiKey.JOIN_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))

@@ -1,7 +1,7 @@
 """LeaveGroup: members leave a classic group, or an administrator removes them.
 
 Versions: 0–5.
-Behaviour: as Kafka's. Up to version 2 there is one member, and its error is the answer's.
+Behaviour: as Kafka's. Up to version 2 a request has one member, and its error is that of the response.
 Differs from Kafka: nothing known.
 """
 
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 MEMBERS_SINCE: Final = 3
@@ -41,5 +45,9 @@ async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResp
             ]
         )
     if request.version < MEMBERS_SINCE:
-        return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        row_code = response.members[0].error_code if response.members else 0  # without a row the member has left
+        return LeaveGroupResponse(error_code=response.error_code or row_code)
     return response
+
+
+API: Final = Api(ApiKey.LEAVE_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))

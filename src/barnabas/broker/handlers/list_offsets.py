@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.lag.offset_times import OffsetTimes
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
 from barnabas.model.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from barnabas.replication.partition import Partition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.world.disk import DiskFailure
 
@@ -39,18 +43,15 @@ CONSUMER: Final = -1
 
 
 def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse | Deferred:
-    response = ListOffsetsResponse()
     times = OffsetTimes()
-    seen = set()
+    topics: dict[str, dict[int, Row]] = {}
     for topic in message.topics:
-        rows = []
+        rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             row, partition = Row(partition_index=asked.partition_index), None
-            rows.append(row)
             try:
-                if (topic.name, asked.partition_index) in seen:
+                if asked.partition_index in rows:
                     raise ApiError(errors.INVALID_REQUEST, "the partition is named twice")
-                seen.add((topic.name, asked.partition_index))
                 partition = request.broker.replicas.leader_in(
                     topic.name, asked.partition_index, asked.current_leader_epoch
                 )
@@ -66,7 +67,13 @@ def handle(request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse
                 error = as_api_error(failure, partition).error
                 is_old = error is errors.OFFSET_NOT_AVAILABLE and request.version < NOT_AVAILABLE_SINCE
                 row.error_code = (errors.LEADER_NOT_AVAILABLE if is_old else error).code
-        response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+            rows[asked.partition_index] = row  # of a partition that is named twice, the refusal
+    response = ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=list(rows.values()))
+            for name, rows in topics.items()
+        ]
+    )
     return times.answer(request, response)
 
 
@@ -107,3 +114,16 @@ def _answer(partition: Partition, timestamp: int, row: Row, *, end: _End) -> Non
             end.known()
     else:
         raise ApiError(errors.UNSUPPORTED_VERSION, f"{timestamp} is no timestamp that can be asked for")
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    ListOffsetsResponse,
+    "topics",
+    permissions.partitions(ListOffsetsResponse.ListOffsetsTopicResponse, Row),
+)
+
+
+API: Final = Api(ApiKey.LIST_OFFSETS, handle, at=CLIENT, needs=_ROWS.check)

@@ -12,10 +12,14 @@ from typing import Any, Final
 
 import re2
 
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.transactions.state import LABELS
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 PATTERN_MEMORY_BYTES_MAX: Final = 1024 * 1024
@@ -64,3 +68,11 @@ def _pattern(text: str | None) -> Any:
         return re2.compile(text, _OPTIONS)
     except re2.error as error:
         raise ApiError(errors.INVALID_REGULAR_EXPRESSION, f"{text!r} is no pattern: {error}") from error
+
+
+API: Final = Api(
+    ApiKey.LIST_TRANSACTIONS,
+    handle,
+    at=CLIENT,
+    needs=permissions.listed("transaction_states", "transactional_id", ResourceType.TRANSACTIONAL_ID),
+)

@@ -5,7 +5,8 @@ Behaviour: null topics means all (v1+; v0 says so with an empty list), an empty 
 made if the client and ``auto.create.topics.enable`` allow it; until its leader is known here the answer says so and
 the client asks again. Brokers are listed under the listener that the request came in on. Topics are named by id from
 version 12 on; before it, a request that names one so is refused as INVALID_REQUEST, topic by topic.
-Differs from Kafka: nothing known.
+Differs from Kafka: a topic that is created on demand is answered once it exists; Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION at once, creates the topic behind it, and the client must retry.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations, cluster_operations
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.auto_create import create_missing
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal, reason_invalid
@@ -22,6 +26,7 @@ from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.ids import NO_BROKER, ZERO_UUID
 from barnabas.security.acl import ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 Row: TypeAlias = MetadataResponse.MetadataResponseTopic
@@ -94,12 +99,13 @@ def _answer(request: Request, message: MetadataRequest, refused: dict[str, error
     if message.topics is None or (request.version == 0 and not message.topics):
         response.topics = [_topic(image.topics.by_name[name], nodes) for name in sorted(image.topics.by_name)]
     else:
-        response.topics = [_asked(request, topic, nodes, refused) for topic in message.topics]
+        wanted = {(topic.topic_id, topic.name): topic for topic in message.topics}  # each once
+        response.topics = [_asked(request, topic, nodes, refused) for topic in wanted.values()]
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)
     if message.include_topic_authorized_operations:
         for row in response.topics:
-            if row.name and row.error_code == errors.NONE.code:
+            if row.name:
                 row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name)
     return response
 
@@ -149,3 +155,45 @@ def _partition(index: int, partition: PartitionImage, nodes: Nodes) -> Partition
         isr_nodes=list(partition.isr),
         offline_replicas=[replica for replica in partition.replicas if replica not in nodes.alive],
     )
+
+
+def _needs(request: GuardedRequest, message: MetadataRequest) -> None:
+    """DESCRIBE on each topic, and CREATE if the request would create it. Other topics are denied or left out."""
+    if message.topics is None or (request.version == 0 and not message.topics):
+        request.when_answered(lambda answer: _keep_described(request, answer))
+        return
+    allowed, refused = [], []
+    for row in message.topics:
+        name = permissions.topic_name(row, request.image)
+        if name is None or (permissions.may_describe_topic(request, name) and _may_have(request, message, name)):
+            allowed.append(row)
+        elif row.topic_id != ZERO_UUID:
+            refused.append(_denied(name=None, topic_id=row.topic_id))
+        else:
+            refused.append(_denied(name=name, is_internal=is_internal(name)))
+    is_emptied = not allowed and bool(refused)
+    message.topics = allowed
+
+    def amend(answer: MetadataResponse) -> None:
+        # In version 0 an empty list of topics means all topics.
+        answer.topics = refused if is_emptied else answer.topics + refused
+
+    request.when_answered(amend)
+
+
+def _denied(**values: Any) -> Row:
+    return Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, **values)
+
+
+def _keep_described(request: GuardedRequest, answer: Any) -> None:
+    answer.topics = [row for row in answer.topics if permissions.may_describe_topic(request, row.name)]
+
+
+def _may_have(request: GuardedRequest, message: MetadataRequest, name: str) -> bool:
+    """Whether a topic exists, or the request does not create it, or may create it."""
+    if name in request.image.topics.by_name or not message.allow_auto_topic_creation:
+        return True
+    return not request.broker.settings.auto_create_topics_enable or permissions.may_create_topic(request, name)
+
+
+API: Final = Api(ApiKey.METADATA, handle, at=CLIENT, needs=_needs)

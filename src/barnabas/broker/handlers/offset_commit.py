@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 IDS_SINCE: Final = 10
@@ -23,10 +30,10 @@ ResponseTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
 async def handle(request: Request, message: OffsetCommitRequest) -> OffsetCommitResponse:
-    groups = request.broker.groups
+    groups, order = request.broker.groups, TopicOrder(message.topics)
     known, refused = _sorted_out(request.broker.image, message.topics, uses_ids=request.version >= IDS_SINCE)
     if not known:
-        return OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=order.arrange(refused))
     message.topics = known
     try:
         response: OffsetCommitResponse = await groups.ask(
@@ -35,7 +42,7 @@ async def handle(request: Request, message: OffsetCommitRequest) -> OffsetCommit
         )
     except ApiError as error:
         response = OffsetCommitResponse(topics=[_answer(topic, error.error) for topic in known])
-    response.topics += refused
+    response.topics = order.arrange([*response.topics, *refused])
     return response
 
 
@@ -73,3 +80,22 @@ def _answer(topic: RequestTopic, error: WireError) -> ResponseTopic:
             for each in topic.partitions
         ],
     )
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    OffsetCommitResponse,
+    "topics",
+    permissions.partitions(ResponseTopic, OffsetCommitResponse.OffsetCommitResponsePartition),
+)
+
+
+def _needs(request: GuardedRequest, message: OffsetCommitRequest) -> Message | None:
+    """READ on the group and on each topic."""
+    whole = permissions.denial(request, Operation.READ, ResourceType.GROUP, message.group_id)
+    return _ROWS.apply(request, message, whole)
+
+
+API: Final = Api(ApiKey.OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)

@@ -1,16 +1,23 @@
-"""OffsetDelete: what a group committed for some partitions is forgotten.
+"""OffsetDelete: delete the committed offsets of a group for some partitions.
 
 Versions: 0.
-Behaviour: as Kafka's. Topics that the group reads just now keep their offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+Behaviour: as Kafka's. Offsets of topics that the group is subscribed to are kept: GROUP_SUBSCRIBED_TO_TOPIC.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 RequestTopic = OffsetDeleteRequest.OffsetDeleteRequestTopic
@@ -20,7 +27,7 @@ ResponseTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 async def handle(request: Request, message: OffsetDeleteRequest) -> OffsetDeleteResponse:
     if not message.group_id:
         raise ApiError(errors.INVALID_GROUP_ID)
-    topics = request.broker.image.topics.by_name
+    topics, order = request.broker.image.topics.by_name, TopicOrder(message.topics)
     known, refused = [], []
     for topic in message.topics:
         found = topics.get(topic.name)
@@ -35,7 +42,8 @@ async def handle(request: Request, message: OffsetDeleteRequest) -> OffsetDelete
     response: OffsetDeleteResponse = await request.broker.groups.ask(
         message.group_id, GroupRequest(message, request.version)
     )
-    response.topics += refused
+    if not response.error_code:
+        response.topics = order.arrange([*response.topics, *refused])
     return response
 
 
@@ -49,3 +57,22 @@ def _unknown(name: str, partitions: list[OffsetDeleteRequest.OffsetDeleteRequest
             for each in partitions
         ],
     )
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    OffsetDeleteResponse,
+    "topics",
+    permissions.partitions(ResponseTopic, OffsetDeleteResponse.OffsetDeleteResponsePartition),
+)
+
+
+API: Final = Api(
+    ApiKey.OFFSET_DELETE,
+    handle,
+    at=CLIENT,
+    needs=permissions.all_of(permissions.group(Operation.DELETE), _ROWS.check),
+    audit=lambda message: [message.group_id],
+)

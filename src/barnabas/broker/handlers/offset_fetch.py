@@ -7,13 +7,20 @@ Differs from Kafka: nothing known.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_SINCE: Final = 2  # before, an error can only be said of each partition
@@ -41,7 +48,9 @@ async def handle(request: Request, message: OffsetFetchRequest) -> OffsetFetchRe
 async def _fetch(request: Request, group: RequestGroup, require_stable: bool) -> ResponseGroup:
     image, uses_ids = request.broker.image, request.version >= IDS_SINCE
     unknown: list[ResponseTopics] = []
+    order = None
     if uses_ids and group.topics is not None:
+        order = TopicOrder(group.topics)
         unknown = partition_errors(
             (topic for topic in group.topics if topic.topic_id not in image.topics.by_id), errors.UNKNOWN_TOPIC_ID
         )
@@ -52,7 +61,8 @@ async def _fetch(request: Request, group: RequestGroup, require_stable: bool) ->
         return ResponseGroup(group_id=group.group_id, error_code=error.error.code)
     if uses_ids:
         response.topics = _identified(image, response.topics)
-    response.topics += unknown
+    if order is not None:
+        response.topics = order.arrange([*response.topics, *unknown])
     return response
 
 
@@ -100,3 +110,69 @@ def _single(version: int, group: ResponseGroup, topics: list[RequestTopics]) -> 
             for topic in group.topics
         ],
     )
+
+
+def _needs(request: GuardedRequest, message: OffsetFetchRequest) -> Message | None:
+    """DESCRIBE on each group and on each topic. Denied groups and topics have an error in the response."""
+    if request.version < GROUPS_SINCE:
+        return _needs_single(request, message)
+    may = request.asker.may
+    message.groups, denied = permissions.parted(
+        message.groups, lambda group: may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    )
+    code = errors.GROUP_AUTHORIZATION_FAILED.code
+    refused = [ResponseGroup(group_id=group.group_id, error_code=code) for group in denied]
+    hidden, orders = {}, {}
+    for group in message.groups:
+        if group.topics is not None:
+            orders[group.group_id] = TopicOrder(group.topics)
+            group.topics, hidden[group.group_id] = permissions.parted(group.topics, lambda row: _may_see(request, row))
+
+    def amend(answer: OffsetFetchResponse) -> None:
+        for group in answer.groups:
+            group.topics = [row for row in group.topics if _may_see(request, row)]
+            if group.group_id in orders:
+                refusals = partition_errors(hidden[group.group_id], errors.TOPIC_AUTHORIZATION_FAILED)
+                group.topics = orders[group.group_id].arrange([*group.topics, *refusals])
+        answer.groups += refused
+
+    request.when_answered(amend)
+    return None
+
+
+def _needs_single(request: GuardedRequest, message: OffsetFetchRequest) -> Message | None:
+    part = OffsetFetchResponse.OffsetFetchResponsePartition
+    is_allowed = request.asker.may(Operation.DESCRIBE, ResourceType.GROUP, message.group_id)
+    error = errors.TOPIC_AUTHORIZATION_FAILED if is_allowed else errors.GROUP_AUTHORIZATION_FAILED
+    allowed, denied = permissions.parted(message.topics or (), lambda row: is_allowed and _may_see(request, row))
+    refused = [
+        OffsetFetchResponse.OffsetFetchResponseTopic(
+            name=row.name,
+            partitions=[
+                part(partition_index=index, committed_offset=-1, metadata="", error_code=error.code)
+                for index in row.partition_indexes
+            ],
+        )
+        for row in denied
+    ]
+    if not is_allowed:
+        return OffsetFetchResponse(error_code=error.code, topics=refused)
+    order = None
+    if message.topics is not None:
+        order, message.topics = TopicOrder(message.topics), allowed
+
+    def amend(answer: OffsetFetchResponse) -> None:
+        answer.topics = [row for row in answer.topics if _may_see(request, row)]
+        if order is not None:
+            answer.topics = order.arrange([*answer.topics, *refused])
+
+    request.when_answered(amend)
+    return None
+
+
+def _may_see(request: GuardedRequest, row: Any) -> bool:
+    name = permissions.topic_name(row, request.image)
+    return name is None or permissions.may_describe_topic(request, name)
+
+
+API: Final = Api(ApiKey.OFFSET_FETCH, handle, at=CLIENT, needs=_needs)

@@ -1,14 +1,20 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether its log was truncated.
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a client detects truncation.
 
 Versions: 2–4.
-Behaviour: answers the largest epoch not above the one asked for, and the offset at which the next one starts.
+Behaviour: answers with the largest epoch that is not above the requested one, and the offset where the next one starts.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 
@@ -28,3 +34,21 @@ def handle(request: Request, message: OffsetForLeaderEpochRequest) -> OffsetForL
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows)
         )
     return response
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    OffsetForLeaderEpochResponse,
+    "topics",
+    permissions.partitions(
+        OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult,
+        OffsetForLeaderEpochResponse.EpochEndOffset,
+        name="topic",
+        index="partition",
+    ),
+)
+
+
+API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle, at=CLIENT, needs=_ROWS.check)

@@ -12,19 +12,24 @@ not REQUEST_TIMED_OUT, and closes the connection: it may be cut off.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators import transactional_batches as transactional
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.replication.partition import Partition
+from barnabas.security.acl import Operation, ResourceType
 from barnabas.storage.validate import InvalidRecords, Validated, needs_worker, validate
+from barnabas.wire.api import ApiKey
 from barnabas.wire.batch import TRANSACTIONAL
+from barnabas.wire.message import Message
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.world.disk import DiskFailure
 
@@ -213,7 +218,7 @@ def _wait(
         left.clear()
         deferred.answer(response, is_last=errors.NOT_LEADER_OR_FOLLOWER in reasons.values())
 
-    timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_out)
+    timer = request.broker.timers.after(timeout_ms, time_out)
     for number, (_, partition, last_offset) in enumerate(waiting):
         partition.when_acknowledged(last_offset, lambda done, number=number: settle(number, done))  # type: ignore[misc]
     return deferred
@@ -222,3 +227,42 @@ def _wait(
 def _unsay(row: Row, error: errors.WireError) -> None:
     row.error_code, row.error_message = error.code, error.text
     row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
+
+
+_ROWS: Final = permissions.Rows(
+    "topic_data",
+    Operation.WRITE,
+    ResourceType.TOPIC,
+    ProduceResponse,
+    "responses",
+    permissions.partitions(
+        ProduceResponse.TopicProduceResponse,
+        Row,
+        parts="partition_data",
+        index="index",
+        answer_parts="partition_responses",
+        base_offset=-1,
+    ),
+)
+
+
+def _needs(request: GuardedRequest, message: ProduceRequest) -> Message | None:
+    """WRITE on each topic, and on the transactional id if there is one."""
+    whole = None
+    if message.transactional_id is not None:
+        whole = permissions.denial(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+    asked = sum(len(topic.partition_data) for topic in message.topic_data)
+    answer = _ROWS.apply(request, message, whole)
+    left = 0 if answer is not None else sum(len(topic.partition_data) for topic in message.topic_data)
+    if message.acks == ACKS_NONE and left < asked:
+        raise Malformed("a batch sent with acks=0 was refused; a closed connection is the only way to say so")
+    return answer
+
+
+API: Final = Api(
+    ApiKey.PRODUCE,
+    handle,
+    at=CLIENT,
+    needs=_needs,
+    announced_from=0,  # librdkafka infers the message format from the lowest version; 0 to 2 are refused
+)

@@ -25,6 +25,7 @@ from barnabas.transport.outbox import LastAnswer
 from barnabas.wire.batch import TRANSACTIONAL
 from barnabas.wire.produce_frame import FIRST_VERSION, LAST_VERSION, NAME_SIZE_MAX, ONE, TOPIC_IDS_SINCE, read
 from barnabas.world.disk import DiskFailure
+from barnabas.world.timers import Timers
 
 VERSIONS: Final = range(FIRST_VERSION, LAST_VERSION + 1)
 ACKS_ALL: Final = -1
@@ -69,7 +70,8 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
     traffic.messages_in += last_offset - base_offset + 1
     if acks == ACKS_ALL and partition.log.high_watermark <= last_offset:
         timeout_ms = min(max(timeout_ms, 0), TIMEOUT_MS_MAX)
-        return _wait(partial(_answer, correlation_id, topic, index), partition, appended, timeout_ms=timeout_ms)
+        answer = partial(_answer, correlation_id, topic, index)
+        return _wait(broker.timers, answer, partition, appended, timeout_ms=timeout_ms)
     return _answer(correlation_id, topic, index, 0, base_offset, append_time_ms, log_start_offset)
 
 
@@ -100,10 +102,11 @@ def _answer(
     ]
 
 
-def _wait(answer: Callable[..., Parts], partition: Partition, appended: Appended, *, timeout_ms: int) -> Later:
-    """Answer when every in-sync replica has the batch, or say that it was not so in time."""
-    loop = asyncio.get_running_loop()
-    future: Later = loop.create_future()
+def _wait(
+    timers: Timers, answer: Callable[..., Parts], partition: Partition, appended: Appended, *, timeout_ms: int
+) -> Later:
+    """Answer when every in-sync replica has the batch, or with an error after the timeout."""
+    future: Later = asyncio.get_running_loop().create_future()
 
     def settle(parts: Parts) -> None:
         timer.cancel()
@@ -126,6 +129,6 @@ def _wait(answer: Callable[..., Parts], partition: Partition, appended: Appended
         else:
             fail(error)
 
-    timer = loop.call_later(timeout_ms / 1000, time_out)
+    timer = timers.after(timeout_ms, time_out)
     partition.when_acknowledged(appended.last_offset, acknowledged)
     return future

@@ -1,15 +1,20 @@
-"""SaslAuthenticate: one step of a sign-in.
+"""SaslAuthenticate: one step of the authentication of a connection.
 
-Versions: 0–2. From version 1 on the answer says after what time the client must sign in again.
-Behaviour: on a listener that asks for sign-in, ``broker/access/authentication.py`` answers before a request gets
-here. What gets here comes where nobody signs in, or from one that has signed in already: ILLEGAL_SASL_STATE.
+Versions: 0–2. From version 1 on the response contains the time after which the client must authenticate again.
+Behaviour: on a SASL listener, ``broker/access/authentication.py`` answers before the request reaches this handler. A
+request that reaches it comes on a listener without SASL or after authentication: ILLEGAL_SASL_STATE.
 Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from barnabas.broker.access import permissions
+from barnabas.broker.requests.api import CLIENT, CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
+from barnabas.wire.api import ApiKey
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
@@ -18,3 +23,6 @@ def handle(request: Request, message: SaslAuthenticateRequest) -> SaslAuthentica
         error_code=errors.ILLEGAL_SASL_STATE.code,
         error_message="no sign-in is under way on this connection",
     )
+
+
+API: Final = Api(ApiKey.SASL_AUTHENTICATE, handle, at=CLIENT | CONTROLLER, needs=permissions.anyone)

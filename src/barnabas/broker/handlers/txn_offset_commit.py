@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from barnabas.broker.access import permissions
+from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.admission import Guards, Manner, admit
+from barnabas.broker.handlers.topic_order import TopicOrder
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
@@ -18,6 +22,9 @@ from barnabas.metadata.image import ClusterImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.model.ids import OFFSETS_TOPIC, TopicPartition
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 ADD_SINCE: Final = 5
@@ -29,18 +36,21 @@ ResponseTopic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
 
 async def handle(request: Request, message: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    order = TopicOrder(message.topics)
     known, refused = _sorted_out(request.broker.image, message.topics)
     if not known:
-        return TxnOffsetCommitResponse(topics=refused)
+        return TxnOffsetCommitResponse(topics=order.arrange(refused))
     message.topics = known
     try:
+        if not message.group_id:
+            raise ApiError(errors.INVALID_GROUP_ID)
         response = await _commit(request, message)
     except ApiError as failure:
         error = failure.error
         if request.version < LOADING_SINCE and error is errors.COORDINATOR_LOAD_IN_PROGRESS:
             error = errors.COORDINATOR_NOT_AVAILABLE
         response = TxnOffsetCommitResponse(topics=[_answer(topic, error) for topic in known])
-    response.topics += refused
+    response.topics = order.arrange([*response.topics, *refused])
     return response
 
 
@@ -99,3 +109,23 @@ def _answer(topic: RequestTopic, error: WireError) -> ResponseTopic:
             for each in topic.partitions
         ],
     )
+
+
+_ROWS: Final = permissions.Rows(
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    TxnOffsetCommitResponse,
+    "topics",
+    permissions.partitions(ResponseTopic, TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition),
+)
+
+
+def _needs(request: GuardedRequest, message: TxnOffsetCommitRequest) -> Message | None:
+    """WRITE on the transactional id, READ on the group and on each topic."""
+    whole = permissions.denial(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+    whole = whole or permissions.denial(request, Operation.READ, ResourceType.GROUP, message.group_id)
+    return _ROWS.apply(request, message, whole)
+
+
+API: Final = Api(ApiKey.TXN_OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)

@@ -1,8 +1,8 @@
 """WriteTxnMarkers: end transactions in partitions that this broker leads.
 
-Versions: 1–2. Version 2 says by which version of transactions the marker's epoch is to be judged (KIP-1228).
-Behaviour: coordinators on other brokers send it, and administrators who abort a transaction that has no coordinator
-any more. Answered when every marker is committed, with an error for each partition.
+Versions: 1–2. Version 2 contains the transaction version by which the epoch of the marker is checked (KIP-1228).
+Behaviour: sent by coordinators on other brokers, and by administrators who abort a transaction without a coordinator.
+The response is sent when every marker is committed, with an error for each partition.
 Differs from Kafka: nothing known.
 """
 
@@ -11,11 +11,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from barnabas.broker.access.guarded_request import GuardedRequest
+from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.markers import Marker
 from barnabas.model import errors
 from barnabas.model.ids import TopicPartition
+from barnabas.security.acl import Operation
+from barnabas.wire.api import ApiKey
+from barnabas.wire.message import Message
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 # Who sends markers looks for a leader, not for a coordinator of groups.
@@ -62,3 +67,32 @@ async def _write(
             for partition in partitions
         ],
     )
+
+
+def _needs(request: GuardedRequest, message: WriteTxnMarkersRequest) -> Message | None:
+    """CLUSTER_ACTION or ALTER on the cluster; the error is in each partition, as the response has no other place."""
+    if request.asker.may_cluster(Operation.CLUSTER_ACTION, Operation.ALTER):
+        return None
+    code = errors.CLUSTER_AUTHORIZATION_FAILED.code
+    response = WriteTxnMarkersResponse
+    return response(
+        markers=[
+            response.WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    response.WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            response.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in message.markers
+        ]
+    )
+
+
+API: Final = Api(ApiKey.WRITE_TXN_MARKERS, handle, at=CLIENT, needs=_needs)

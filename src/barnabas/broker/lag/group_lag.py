@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from barnabas.broker.lag.remote_lag import Committed, FarLags, Hosted
-from barnabas.coordinator.classic.group import GroupState
 from barnabas.coordinator.groups.shard import GroupShard
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.model.errors import CorruptBatch
@@ -67,8 +66,7 @@ class GroupLags:
 
     def states(self) -> Counter[str]:
         """How many groups whose coordinator is here are in which state, by Kafka's words."""
-        states = [group.state for shard in self._shards() for group in shard.groups.values()]
-        return Counter(state.value if isinstance(state, GroupState) else state for state in states)
+        return Counter(group.state_name for shard in self._shards() for group in shard.groups.values())
 
     def rows(self) -> Iterator[Lag]:
         """Everything that the groups here have committed; others may be served between one row and the next."""

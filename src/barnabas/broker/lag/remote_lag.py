@@ -21,6 +21,7 @@ from barnabas.transport.channel import PeerGone
 from barnabas.transport.links import Links
 from barnabas.wire.messages.list_offsets import ListOffsetsResponse
 from barnabas.world.clock import Clock
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 LANE: Final = "lag"
@@ -72,7 +73,7 @@ class FarLags:
         self._links = links
         self._clock = clock
         self._timers = timers
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._looked_ms = 0
         self._standings: dict[TopicPartition, Standing] = {}  # of the last round
         self._lags: dict[tuple[str, str, int], FarLag] = {}
@@ -81,8 +82,7 @@ class FarLags:
     def look(self) -> None:
         """Somebody looks: go on asking for a while."""
         self._looked_ms = self._clock.monotonic_ms()
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="far-lags")
+        self._tasks.once("far-lags", self._run)
 
     def of(self, row: Committed) -> FarLag | None:
         """What is known of one group in one partition; None if that is nothing, or too old."""
@@ -91,9 +91,7 @@ class FarLags:
         return found if is_told else None
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._tasks.stop()
 
     async def _run(self) -> None:
         try:
@@ -101,16 +99,13 @@ class FarLags:
                 await self._round()
                 await self._timers.sleep(PAUSE_MS)
         finally:
-            self._task = None
             self._lags.clear()
             self._standings.clear()
 
     async def _round(self) -> None:
         rows, asked = await self._questions()
         turns = asyncio.Semaphore(REQUESTS_MAX)
-        async with asyncio.TaskGroup() as group:
-            for leader, questions in sorted(asked.items()):
-                group.create_task(self._ask(leader, questions, turns), name=f"far-lags:{leader}")
+        await asyncio.gather(*(self._ask(leader, questions, turns) for leader, questions in sorted(asked.items())))
         standings: dict[TopicPartition, Standing] = {}
         for questions in asked.values():
             standings |= questions.standings

@@ -307,3 +307,10 @@ def _of_logs(broker: Services) -> Iterator[Family]:
     yield Family(
         f"{EXPORTER}oldest_offset", "Where reading can start.", (Sample(log.log_start_offset, at) for log, at in led)
     )
+    faults = broker.store.faults
+    yield Family(
+        "barnabas_log_faulty",
+        "Logs that are damaged (1) or offline (2); barnabas doctor shows why.",
+        [Sample(2 if fault.is_offline else 1, _at(*fault.partition)) for fault in faults],
+    )
+    yield one("barnabas_log_faults_total", "Faults of logs that were found since the start.", faults.total, COUNTER)

@@ -1,7 +1,7 @@
-"""Everything that is counted and timed while a broker works, in one hand; the pages of ``health`` show it.
+"""The counters and timings of one broker; the pages of ``health`` export them.
 
-Parts of the broker that have numbers of their own add them with ``observed.metrics.add(source)``, where a source is a
-function that gives families when somebody looks. The node makes one of these; the dispatcher and the handlers count.
+A component that has metrics of its own adds them with ``observed.metrics.add(source)``; a source is a function that
+returns metric families when a scraper reads the page. The node creates one Observed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from barnabas.broker.metrics.loop_watch import LoopWatch
 from barnabas.broker.metrics.metadata import Commits, Elections
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
+from barnabas.observe.failures import Failures
 from barnabas.observe.log import logger
 from barnabas.observe.metrics import Metrics
 from barnabas.observe.request_times import RequestTimes, Timing
@@ -20,21 +21,23 @@ from barnabas.world.clock import Clock
 
 log = logger("slow")
 
-WINDOW_MS: Final = 60_000  # quantiles are of the last one to two of these
-# Requests that wait for something to happen are not slow because of it.
+WINDOW_MS: Final = 60_000  # quantiles cover the last one to two windows
+# Requests whose waiting time does not count as slow.
 WAITING: Final = frozenset(("FetchConsumer", "FetchFollower", "JoinGroup", "SyncGroup"))
 
 
 class Observed:
-    def __init__(self, clock: Clock, *, slow_ms: int) -> None:
+    def __init__(self, clock: Clock, *, slow_ms: int, failures: Failures | None = None) -> None:
+        """``failures`` is the handler that the event loop has, if it has one of ours."""
         self._clock = clock
+        self.failures = failures or Failures()
         self.metrics = Metrics()
         self.times = RequestTimes(clock.monotonic_ns, self._on_measured)
-        self.strays = Traffic()  # what was asked of partitions that are not here
+        self.strays = Traffic()  # requests for partitions that this broker does not host
         self.elections = Elections()
         self.commits = Commits(clock.monotonic_ns)
         self.loop = LoopWatch(clock)
-        self.sign_ins: dict[tuple[str, str, bool], int] = {}  # by listener, mechanism and success
+        self.sign_ins: dict[tuple[str, str, bool], int] = {}  # count by listener, mechanism and success
         self._slow_ns = slow_ms * 1_000_000
 
     def signed_in(self, listener: str, mechanism: str, *, is_success: bool) -> None:

@@ -1,6 +1,6 @@
-"""How the process is: its loop's stalls and idleness, its disks, its open files.
+"""Metrics of the process: stalls and idle time of the event loop, failed tasks, disks, open files.
 
-The loop is watched by ``loop_watch``; disks and files are looked at when somebody asks.
+``loop_watch`` measures the loop; disks and open files are read when a scraper asks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ def of_process(broker: Services) -> Iterator[Family]:
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "Share of time the loop sleeps.", idle
     )
     yield one("barnabas_loop_stalls_total", "How often the loop was held up.", watch.stall_count, COUNTER)
+    failures = broker.observed.failures.counts
+    yield Family(
+        "barnabas_task_failures_total",
+        "Tasks and callbacks of the event loop that ended with an unexpected exception; the log has the traceback.",
+        [
+            Sample(sum(failures.values())),
+            *(Sample(count, (("task", task),)) for task, count in sorted(failures.items())),
+        ],
+        COUNTER,
+    )
     yield one("barnabas_loop_stall_seconds_max", "The longest it was held up.", watch.longest_ns / 1e9)
     values = watch.lag.quantiles_ms(QUANTILES)
     pairs = [Sample(value / 1000, (("quantile", str(share)),)) for share, value in zip(QUANTILES, values, strict=True)]

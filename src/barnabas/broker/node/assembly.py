@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from barnabas.broker.access.authorizer import Authorizer
-from barnabas.broker.controller.apis import ControllerApis
 from barnabas.broker.controller.link import ControllerLink
+from barnabas.broker.controller.own_request import answer_own
 from barnabas.broker.controller.producer_ids import ProducerIds
 from barnabas.broker.controller.quorum_peers import SocketPeers
 from barnabas.broker.controller.requests import allocate_producer_ids, facts
@@ -150,12 +150,6 @@ class Assembly:
         world, timers = ground.world, ground.timers
         producer_ids = ProducerIds(lambda: allocate_producer_ids(self.services, ground.broker_epoch()))
         markers = LocalMarkers(replicas, world.clock, self._append_to_offsets)
-        controller_apis = ControllerApis(
-            controller=self.controller,
-            active=self.active,
-            facts=lambda: facts(self.services),
-            entropy=world.entropy,
-        )
         return Services(
             observed=ground.observed,
             quotas=Quotas(world.clock, settings.quotas),
@@ -175,11 +169,11 @@ class Assembly:
             ),
             raft=self.raft,
             controller=self.controller,
-            controller_apis=controller_apis,
+            active=self.active,
             controller_link=ControllerLink(
                 node_id=settings.node_id,
                 leader=lambda: self.raft.leader,
-                local=controller_apis.answer_own,
+                local=lambda message: answer_own(self.services, message),
                 links=self.controller_links,
                 chance=world.entropy.below,
             ),
@@ -211,6 +205,7 @@ class Assembly:
             try_listeners=ground.try_listeners,
             served_versions=announced(ROUTES),
             controller_versions=announced(CONTROLLER_ROUTES),
+            controller_routes=CONTROLLER_ROUTES,
         )
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:

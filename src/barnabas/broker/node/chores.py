@@ -1,16 +1,16 @@
-"""Work that comes round again: checkpoints, retention. One chore never overlaps itself, and a broken one is logged.
+"""Runs work at an interval: checkpoints, retention, flushes.
 
-The interval is measured on the world's clock, so a test that advances time by a week sees the chores of that week
-done once, as after a long pause.
+One kind of work never overlaps itself, and it is scheduled again after any exception. The interval is measured on the
+world's clock, so a test that advances time by a week runs the work once, as after a long pause.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas.observe.log import logger
 from barnabas.world.disk import DiskFailure
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 log = logger("chores")
@@ -20,33 +20,33 @@ class Chores:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._timer_of: dict[str, Timer] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._is_stopping = False
 
     def every(self, interval_ms: int, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        def due() -> None:
-            task = asyncio.get_running_loop().create_task(run(), name=f"chore:{name}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        """Run ``work`` after every ``interval_ms``, counted from the end of its last run."""
 
         async def run() -> None:
             try:
                 await work()
             except DiskFailure as failure:
                 log.error("chore failed", chore=name, reason=failure)
-            if not self._is_stopping:
-                self._timer_of[name] = self._timers.after(interval_ms, due)
+            finally:
+                schedule()
 
-        self._timer_of[name] = self._timers.after(interval_ms, due)
+        def schedule() -> None:
+            if not self._is_stopping:
+                self._timer_of[name] = self._timers.after(interval_ms, lambda: self._tasks.start(run(), name))
+
+        schedule()
 
     async def done(self) -> None:
-        """Wait for the work that is under way now."""
-        if self._tasks:
-            await asyncio.wait(sorted(self._tasks, key=lambda task: task.get_name()))
+        """Wait for the work that is running now."""
+        await self._tasks.done()
 
     async def stop(self) -> None:
+        """Schedule nothing more and wait for the work that is running now."""
         self._is_stopping = True
         for timer in self._timer_of.values():
             timer.cancel()
-        if self._tasks:
-            await asyncio.gather(*sorted(self._tasks, key=lambda task: task.get_name()), return_exceptions=True)
+        await self._tasks.done()

@@ -16,6 +16,7 @@ from barnabas.broker.settings.cluster import ClusterSettings, Server
 from barnabas.model.errors import ApiError, BarnabasError, Malformed, error_of
 from barnabas.model.ids import METADATA_TOPIC, TopicPartition
 from barnabas.observe.log import logger
+from barnabas.raft.driver import RaftDriver
 from barnabas.raft.voters import ReplicaKey, VoterSet
 from barnabas.storage.identity import PARTITION_METADATA_FILE, read_meta_properties
 from barnabas.transport.channel import PeerGone
@@ -23,6 +24,7 @@ from barnabas.transport.links import Links
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.world.disk import Disk
 from barnabas.world.entropy import Entropy
+from barnabas.world.timers import Timers
 
 log = logger("joining")
 
@@ -32,6 +34,7 @@ METADATA_DIRECTORY: Final = str(TopicPartition(METADATA_TOPIC, 0))
 ASK_MS_MAX: Final = 1000  # for one server
 PAUSE_MS: Final = 200
 REMIND_EVERY: Final = 25  # rounds of questions without an answer
+VOTER_MS_MAX: Final = 15_000  # how long a start waits to be made a voter
 
 
 class WrongCluster(BarnabasError):
@@ -212,3 +215,19 @@ def standing(voters: VoterSet, key: ReplicaKey) -> str:
         f"its disk is not the one that votes for node {key.id}: that was {voter.key.directory_id}, this is "
         f"{key.directory_id}; it has joined as new"
     )
+
+
+async def until_voter(raft: RaftDriver, timers: Timers, cluster: ClusterSettings) -> None:
+    """Wait until a controller that joins others is a voter: until then the loss of one voter may be one too many."""
+    if not (cluster.is_controller and cluster.bootstrap_servers and cluster.raft.auto_join_enable):
+        return
+    changed = asyncio.Event()
+    raft.on_voters = changed.set
+    deadline = timers.after(VOTER_MS_MAX, changed.set)
+    while not raft.voters.is_voter(raft.local.key):
+        if not deadline.is_pending:
+            log.warning("this controller has no vote yet", within_ms=VOTER_MS_MAX)
+            break
+        changed.clear()
+        await changed.wait()
+    deadline.cancel()

@@ -1,10 +1,9 @@
-"""Notices at once that a broker's process has ended, where a session would take seconds to.
+"""Detects at once that a broker's process has ended, without waiting for its session to expire.
 
-The active controller remembers the connection on which each broker sends its heartbeats. When one closes, the broker's
-own listener is dialled: if nothing listens there, the process is gone and is fenced; if anything else happens, it is
-dialled again after a while, until it is heard of or its session ends as always. A controller that has just become
-active asks so after every broker, since it may have succeeded one that died together with its broker, and another may
-die before its first heartbeat. Kafka waits for the session in all these cases.
+The active controller remembers the connection on which each broker sends its heartbeats. When it closes, the controller
+connects to the broker's own listener: if the connection is refused, the process has ended and the broker is fenced;
+otherwise the controller tries again until the broker sends a heartbeat or its session expires. A controller that has
+just become active checks every broker in this way. Kafka waits for the session to expire in all these cases.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from barnabas.metadata.sessions import Session
 from barnabas.observe.log import logger
 from barnabas.transport.channel import Channel, Refused, Unreachable
 from barnabas.transport.connection import Connection
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timer, Timers
 
 log = logger("life_watch")
@@ -36,7 +36,7 @@ class _Heard(NamedTuple):
 
 
 async def is_refused(host: str, port: int) -> bool:
-    """Whether nothing listens there; an address that cannot be reached proves nothing."""
+    """Whether the connection is refused; an unreachable address does not count as refused."""
     try:
         async with asyncio.timeout(DIAL_MS_MAX / 1000):
             channel = await Channel.connect(host, port, client_id=CLIENT_ID)
@@ -59,7 +59,7 @@ class LifeWatch:
         listener_name: str | None,
         is_refused: Callable[[str, int], Awaitable[bool]] = is_refused,
     ) -> None:
-        """``listener_name``: the one that brokers reach each other by, or None for their first."""
+        """``listener_name`` is the inter-broker listener; None stands for the first listener of each broker."""
         self._controller = controller
         self._active = active
         self._timers = timers
@@ -68,12 +68,12 @@ class LifeWatch:
         self._is_refused = is_refused
         self._heard: dict[int, _Heard] = {}
         self._timer: Timer | None = None
-        self._asking: dict[Session, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
         self._is_stopped = False
         controller.on_activity(self._on_activity)
 
     def heard(self, broker_id: int, epoch: int, connection: Connection) -> None:
-        """A heartbeat has come on this connection."""
+        """A heartbeat has arrived on this connection."""
         if self._controller.is_active and not self._is_stopped:
             self._heard[broker_id] = _Heard(Session(broker_id, epoch), connection)
             self._arm()
@@ -81,10 +81,7 @@ class LifeWatch:
     async def stop(self) -> None:
         self._is_stopped = True
         self._forget()
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _on_activity(self, is_active: bool) -> None:
         self._forget()
@@ -111,12 +108,10 @@ class LifeWatch:
         self._arm()
 
     def _start_asking(self, session: Session) -> None:
-        if session.broker_id == self._node_id or session in self._asking:
-            return  # it lives and dies with us; or is being asked after
-        name = f"life-watch:{session.broker_id}"
-        task = asyncio.get_running_loop().create_task(self._ask_after(session), name=name)
-        self._asking[session] = task
-        task.add_done_callback(lambda _: self._asking.pop(session))
+        if session.broker_id == self._node_id:
+            return  # the broker of this process ends with this process
+        name = f"life-watch:{session.broker_id}:{session.epoch}"
+        self._tasks.retry(name, lambda: self._ask_after(session), self._timers, retry_ms=ASK_AGAIN_MS)
 
     async def _ask_after(self, session: Session) -> None:
         while (broker := self._unheard(session)) is not None and broker.end_points:
@@ -128,7 +123,7 @@ class LifeWatch:
             await self._timers.sleep(ASK_AGAIN_MS)
 
     def _unheard(self, session: Session) -> BrokerImage | None:
-        """The broker, if it is still for us to find out what has become of it."""
+        """The broker, if this controller is active and has received no heartbeat of this session since."""
         broker = self._controller.image.brokers.get(session.broker_id)
         if broker is None or broker.is_fenced or broker.epoch != session.epoch:
             return None

@@ -21,6 +21,7 @@ from barnabas.model.ids import Uuid
 from barnabas.observe.log import logger
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -81,7 +82,7 @@ class Lifecycle:
         )
         self._woken = asyncio.Event()
         self._changed = asyncio.Event()  # the phase has
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks(on_failure=on_failure)
         self._request: BrokerRegistrationRequest | None = None
         self._is_outdated = False  # what was registered: the broker has other addresses now
 
@@ -110,8 +111,7 @@ class Lifecycle:
                 log.warning("not registered yet", reason=error)
                 self._life.failed(now_ms=self._clock.monotonic_ms())
                 await self._timers.sleep(max(0, self._life.next_ms - self._clock.monotonic_ms()))
-        self._task = asyncio.get_running_loop().create_task(self._live(), name="lifecycle")
-        self._task.add_done_callback(self._on_done)
+        self._tasks.start(self._run(), "lifecycle")
         return self._life.epoch
 
     async def _register(self, *, timeout_ms: int) -> None:
@@ -154,16 +154,16 @@ class Lifecycle:
         self._life.stop(is_controlled=self._is_controlled(), now_ms=self._clock.monotonic_ms())
         self._woken.set()
         self._changed.set()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("failed", reason=error)
-            self._on_failure(error)
+        await self._tasks.done()
 
     # Driving ----------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            await self._live()
+        except BarnabasError as error:
+            log.error("failed", reason=error)
+            self._on_failure(error)
 
     async def _live(self) -> None:
         while not self._is_gone():

@@ -11,9 +11,8 @@ from typing import Any
 from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.broker.settings.security import LISTENER_PREFIX, ListenerSecurity
 from barnabas.model.settings import InvalidSetting
-from barnabas.transport.channel import Channel
-from barnabas.transport.links import REQUEST_TIMEOUT_MS, Links
-from barnabas.transport.session import Session
+from barnabas.transport.links import Links
+from barnabas.transport.session import Prove
 from barnabas.transport.sign_in import Credentials
 from barnabas.transport.tls import ReplaceableContext, client_context
 from barnabas.world.entropy import Entropy
@@ -60,7 +59,7 @@ def _links(
     if security is not None and security.protocol.has_sasl:
         login = _login(security, mechanism, setting=setting)
         if login is not None:
-            options["sign_in"] = _signing_in(login, entropy)
+            options["prove"] = _prover(login)
         elif _is_one_of_several(settings):
             raise InvalidSetting(
                 f"other nodes are reached by the listener {security.name}, which asks for sign-in: give a username and "
@@ -86,11 +85,8 @@ def _login(security: ListenerSecurity, mechanism: str | None, *, setting: str) -
     return next(iter(logins.values()), None)
 
 
-def _signing_in(login: Credentials, entropy: Entropy) -> Any:
+def _prover(login: Credentials) -> Prove:
     async def prove() -> Credentials:
         return login
 
-    async def begin(channel: Channel) -> None:
-        await Session(channel, prove, entropy.below, timeout_ms=REQUEST_TIMEOUT_MS).begin()
-
-    return begin
+    return prove

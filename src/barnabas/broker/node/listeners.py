@@ -7,7 +7,6 @@ that stay are not touched.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from barnabas.transport.buffers import FramePool
 from barnabas.transport.connection import Serve
 from barnabas.transport.listener import Guests, Limits, Listener
 from barnabas.transport.tls import ReplaceableContext
+from barnabas.world.tasks import Tasks
 
 log = logger("listeners")
 
@@ -51,15 +51,16 @@ class Listeners:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._doors: dict[str, Door] = {}
-        self._leaving: dict[Door, asyncio.Task[None]] = {}  # closed, while requests under way are being answered
+        self._leaving: list[Door] = []  # closed doors whose last requests are still being answered
         self._clients = Dispatcher(services, ROUTES)
         self._controllers = Dispatcher(services, CONTROLLER_ROUTES)
         self._pool = FramePool()
         # A limit holds for all listeners of clients together, as in Kafka; controllers are not kept waiting by clients.
         self._guests = {is_for_controllers: Guests() for is_for_controllers in (False, True)}
         self._are_clients_served = False
-        self._wanted: BrokerSettings | None = None  # not yet gone to
-        self._task: asyncio.Task[None] | None = None
+        self._wanted: BrokerSettings | None = None  # settings that are not in effect yet
+        self._changing = Tasks()
+        self._closing = Tasks()
         self.on_change: Callable[[], None] = lambda: None  # doors have been opened or closed
 
     def __iter__(self) -> Iterator[Listener]:
@@ -106,8 +107,7 @@ class Listeners:
     async def stop(self) -> None:
         """Those for clients may have been stopped before; after a start that failed, they have not."""
         await self._stop_following()
-        for task in self._leaving.values():
-            task.cancel()
+        await self._closing.stop()
         for door in reversed([*self._doors.values(), *self._leaving]):
             await door.stop()
 
@@ -156,8 +156,8 @@ class Listeners:
         for door, security in now:
             door.listener.limits = _limits(settings, security)
         self._wanted = settings
-        if (leaving or missing) and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._change(), name="listeners")
+        if leaving or missing:
+            self._changing.once("listeners", self._change)
         contexts = [(door.tls, tls_context(security)) for door, security in now]
         for tls, context in contexts:
             if tls is not None and context is not None:
@@ -165,8 +165,7 @@ class Listeners:
 
     async def settled(self) -> None:
         """Until the doors are as the settings want them, or it is known that they cannot be."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        await self._changing.done()
 
     async def try_out(self, settings: BrokerSettings) -> None:
         """InvalidSetting unless the doors that are missing could be opened now."""
@@ -193,24 +192,22 @@ class Listeners:
         return kept, leaving, [shape for name, shape in wanted.items() if name not in names]
 
     async def _change(self) -> None:
-        try:
-            while self._wanted is not None:
-                settings, self._wanted = self._wanted, None
-                _, leaving, missing = self._split(settings)
-                for door in leaving:
-                    self._close(door)
-                for shape in missing:
-                    await self._open_late(shape, settings)
-                self._protect(settings)
-                self.on_change()
-        finally:
-            self._task = None
+        while self._wanted is not None:
+            settings, self._wanted = self._wanted, None
+            _, leaving, missing = self._split(settings)
+            for door in leaving:
+                self._close(door)
+            for shape in missing:
+                await self._open_late(shape, settings)
+            self._protect(settings)
+            self.on_change()
 
     def _close(self, door: Door) -> None:
         log.info("closed", listener=door.shape.endpoint)
         del self._doors[door.listener.name]
         door.listener.close()
-        self._leaving[door] = asyncio.get_running_loop().create_task(self._see_off(door), name="closed listener")
+        self._leaving.append(door)
+        self._closing.start(self._see_off(door), f"closed-listener:{door.listener.name}")
 
     async def _open_late(self, shape: Shape, settings: BrokerSettings) -> None:
         """What could be opened when it was asked for may not be any more; all others are served all the same."""
@@ -226,13 +223,11 @@ class Listeners:
         if door.listener.connection_count:
             await self._services.timers.sleep(GOODBYE_MS_MAX)
         await door.stop()
-        del self._leaving[door]
+        self._leaving.remove(door)
 
     async def _stop_following(self) -> None:
         self._wanted = None
-        if self._task is not None:
-            self._task.cancel()
-            await self.settled()
+        await self._changing.stop()
 
 
 def _limits(settings: BrokerSettings, security: ListenerSecurity) -> Limits:

@@ -31,7 +31,9 @@ from barnabas.metadata.configs_image import ResourceType
 from barnabas.metadata.image import EMPTY, ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
 from barnabas.metadata.image_difference import difference
+from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import InvalidSetting
+from barnabas.observe.failures import Failures
 from barnabas.observe.log import logger
 from barnabas.raft.voters import Endpoint
 from barnabas.replication.replication import Replication
@@ -45,7 +47,6 @@ from barnabas.world.world import World
 log = logger("node")
 
 FLUSH_CHECK_MS: Final = 1000
-VOTER_MS_MAX: Final = 15_000  # how long a start waits to be made a voter
 
 
 class Node:
@@ -53,7 +54,8 @@ class Node:
         self.world = world
         self.settings = settings
         self.failed = asyncio.Event()  # set when the node cannot go on: no disk is left
-        self.on_recovery: OnProgress | None = None  # who is told how far the logs have been read after a crash
+        self.failures = Failures()  # the process that runs the node makes it the loop's exception handler
+        self.on_recovery: OnProgress | None = None  # called with the progress of log recovery after a crash
         self.cluster_id = ""
         self.http: HttpServer | None = None
         self._incarnation_id = world.entropy.uuid()
@@ -92,7 +94,7 @@ class Node:
         self.cluster_id = membership.cluster_id
         timers = self._timers = Timers(self.world.clock)
         cleanup.callback(timers.close)
-        self.observed = Observed(self.world.clock, slow_ms=self.settings.observe.slow_ms)
+        self.observed = Observed(self.world.clock, slow_ms=self.settings.observe.slow_ms, failures=self.failures)
         store = await self._open_store(cleanup)
         parts = self._parts = Assembly(
             Ground(
@@ -115,7 +117,7 @@ class Node:
             await self._start_broker(parts, store, cleanup)
         else:
             self._follow_metadata(cleanup)
-        await self._until_voter(parts)
+        await joining.until_voter(parts.raft, self._timers, self.settings.cluster)
         if self.settings.cluster.bootstrap_servers:
             log.info("in the quorum", standing=joining.standing(parts.raft.voters, parts.raft.local.key))
         await self._start_health(cleanup)
@@ -179,6 +181,7 @@ class Node:
         cleanup.push_async_callback(parts.controller.stop)
         cleanup.push_async_callback(parts.active.stop)
         cleanup.push_async_callback(parts.life_watch.stop)
+        cleanup.push_async_callback(self.services.tasks.stop)
         parts.raft.on_opened = lambda state, end: check_replica(self._account, parts.raft.local.key, state, end)
         await self._listeners.serve_controllers()
         await parts.raft.start()
@@ -193,22 +196,6 @@ class Node:
             )
             membership.start()
             cleanup.push_async_callback(membership.stop)
-
-    async def _until_voter(self, parts: Assembly) -> None:
-        """A controller that joins others counts only once it votes: until then the loss of one may be one too many."""
-        cluster = self.settings.cluster
-        if not (cluster.is_controller and cluster.bootstrap_servers and cluster.raft.auto_join_enable):
-            return
-        raft, changed = parts.raft, asyncio.Event()
-        raft.on_voters = changed.set
-        deadline = self._timers.after(VOTER_MS_MAX, changed.set)
-        while not raft.voters.is_voter(raft.local.key):
-            if not deadline.is_pending:
-                log.warning("this controller has no vote yet", within_ms=VOTER_MS_MAX)
-                break
-            changed.clear()
-            await changed.wait()
-        deadline.cancel()
 
     # --- the broker -----------------------------------------------------------------------------------------------
 
@@ -238,6 +225,12 @@ class Node:
             broker_epoch=lambda: lifecycle.broker_epoch,
         )
         cleanup.push_async_callback(assignments.stop)
+
+        def on_log_offline(key: TopicPartition) -> None:
+            if (partition := replicas.log_failed(key)) is not None:
+                assignments.changed(partition)
+
+        store.on_log_offline = on_log_offline
         cleanup.push_async_callback(services.log_moves.stop)
         cleanup.push_async_callback(services.groups.stop)
         cleanup.push_async_callback(services.transactions.stop)
@@ -248,7 +241,7 @@ class Node:
         self._follow_metadata(cleanup)
         await replicas.caught_up(parts.controller.image.offset)
         await self._remove_strays(store)
-        services.log_moves.resume(assignments.moved)
+        services.log_moves.resume(assignments.changed)
         await lifecycle.unfence()
         await replicas.caught_up(parts.controller.image.offset)
         self._start_chores(store, cleanup)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from barnabas.broker.access.authorize_rows import split
+from barnabas.broker.access.permissions import split
 from barnabas.broker.handlers import create_partitions, create_topics, delete_topics
 from barnabas.broker.quotas.metering import Meter
 from barnabas.broker.quotas.quotas import Limit

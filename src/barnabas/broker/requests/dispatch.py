@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
-from barnabas.broker.access import audit, authorize
+from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest, principal_of
 from barnabas.broker.access.refusals import refusal
 from barnabas.broker.handlers import api_versions, produce_one
 from barnabas.broker.quotas import mutations as quota_mutations
 from barnabas.broker.quotas.metering import Meter
 from barnabas.broker.requests.amended_request import AmendedRequest
+from barnabas.broker.requests.api import Route
 from barnabas.broker.requests.request import Deferred, Request
-from barnabas.broker.requests.routes import ROUTES, Route
+from barnabas.broker.requests.routes import ROUTES
 from barnabas.broker.requests.services import Services
 from barnabas.model.errors import ApiError, CorruptBatch, Malformed
 from barnabas.observe.log import logger
@@ -106,7 +108,7 @@ class Dispatcher:
     def _answer(self, request: Request, route: Route, message: Message, timing: Timing | None) -> Answer:
         try:
             if request.asker is not None:
-                refused = authorize.check(request, message)
+                refused = permissions.check(route.api.needs, request, message)
                 if refused is not None:
                     return request.encode(refused)
             if request.meter is not None:
@@ -115,6 +117,8 @@ class Dispatcher:
                     return request.encode(refused)
             answer = route.handle(request, message)
             if isinstance(answer, Message):
+                if route.api.audit is not None:
+                    audit.changed(request, list(route.api.audit(message)), answer)
                 return request.encode(answer)
         except ApiError as error:
             return _refused(route, request, message, error)
@@ -127,6 +131,8 @@ class Dispatcher:
         if request.meter is not None:
             request.meter.charge(None) if answer is None else request.meter.pause()
         if isinstance(answer, Deferred):
+            if route.api.audit is not None:
+                answer.on_response = partial(audit.changed, request, list(route.api.audit(message)))
             return answer.future
         if answer is None:
             return None
@@ -165,8 +171,8 @@ class Dispatcher:
                 if timing is not None:
                     response.future.add_done_callback(timing.ready)
                 return response.future
-            if route.key in audit.CHANGES:
-                audit.changed(request, message, response)
+            if route.api.audit is not None:
+                audit.changed(request, list(route.api.audit(message)), response)
             return None if response is None else request.encode(response)
         except ApiError as error:
             return _refused(route, request, message, error)

@@ -60,6 +60,7 @@ class Deferred:
 
     request: Request
     future: asyncio.Future[Parts | None]
+    on_response: Callable[[Message | None], None] | None = None  # called with the response before it is sent
 
     @property
     def is_over(self) -> bool:
@@ -71,6 +72,8 @@ class Deferred:
         if self.future.done():
             return
         try:
+            if self.on_response is not None:
+                self.on_response(response)
             parts = None if response is None else self.request.encode(response)
             self.future.set_result(LastAnswer(parts) if is_last and parts is not None else parts)
         except Exception:  # noqa: BLE001  # as the dispatcher does for answers that do not wait

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from barnabas.broker.access.authorizer import Authorizer
-from barnabas.broker.controller.apis import ControllerApis
 from barnabas.broker.controller.link import ControllerLink
 from barnabas.broker.controller.producer_ids import ProducerIds
 from barnabas.broker.coordinators.groups import Groups
@@ -15,9 +14,11 @@ from barnabas.broker.fetching.turns import FetchTurns
 from barnabas.broker.metrics.observed import Observed
 from barnabas.broker.node.life_watch import LifeWatch
 from barnabas.broker.quotas.quotas import Quotas
+from barnabas.broker.requests.api import Route
 from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.coordinator.transactions.coordinator import TransactionCoordinator
 from barnabas.coordinator.transactions.markers import LocalMarkers
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.quorum_controller import QuorumController
 from barnabas.raft.driver import RaftDriver
@@ -28,6 +29,7 @@ from barnabas.storage.store import LogStore
 from barnabas.transport.connection import Connection
 from barnabas.transport.links import Links
 from barnabas.wire.api import ApiKey
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -36,6 +38,7 @@ from barnabas.world.world import World
 class Services:
     world: World
     timers: Timers
+    tasks: Tasks = field(default_factory=Tasks)  # work of handlers that outlives its connection
     settings: BrokerSettings
     broker_id: int
     cluster_id: str
@@ -44,8 +47,8 @@ class Services:
     log_moves: LogMoves
     raft: RaftDriver
     controller: QuorumController
-    controller_apis: ControllerApis  # what nodes ask of the controller, if it is the active one
-    controller_link: ControllerLink  # the way to the active one
+    active: ActiveController  # sessions of brokers, while this node is the active controller
+    controller_link: ControllerLink  # requests to the active controller, wherever it is
     replicas: Replicas
     fetch_sessions: FetchSessions
     fetch_turns: FetchTurns
@@ -63,6 +66,7 @@ class Services:
 
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients
     controller_versions: tuple[tuple[ApiKey, int, int], ...] = ()  # and on the controller's listeners
+    controller_routes: Mapping[int, Route]  # what the controller's listeners serve
 
     @property
     def image(self) -> ClusterImage:

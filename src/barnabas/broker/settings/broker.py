@@ -26,6 +26,7 @@ from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable,
 from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
 from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
+from barnabas.transport.java_stores import check_stores
 
 # Settings in a coarser unit than the topic setting whose default they give.
 UNITS_MS: Final = {
@@ -219,6 +220,11 @@ BROKER_SETTINGS: Final = _table()
 ALIASES: Final = {"log.dir": "log.dirs", "broker.id": "node.id"}
 
 
+def is_known(name: str) -> bool:
+    """Whether a setting has this name; the metadata log may also hold names that mean something to Kafka's plugins."""
+    return name in BROKER_SETTINGS or name.startswith(LISTENER_PREFIX)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
     """One typed value for each of the broker's own settings; topic defaults are together in ``topic_defaults``."""
@@ -268,8 +274,9 @@ class BrokerSettings:
     def of(cls, given: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> BrokerSettings:
         """Read and check every value; InvalidSetting names the first that is wrong and what would be right."""
         given = {ALIASES.get(name, name): text for name, text in given.items()}
-        dynamic = dict(dynamic or {})
+        dynamic = {name: text for name, text in (dynamic or {}).items() if is_known(name)}
         every = {**given, **dynamic}
+        check_stores(every)
         values = BROKER_SETTINGS.parse(
             {name: text for name, text in every.items() if not name.startswith(LISTENER_PREFIX)}
         )
@@ -284,7 +291,7 @@ class BrokerSettings:
         # The order of a list that came while running says nothing: brokers go on reaching each other as they did.
         at_start = BROKER_SETTINGS["listeners"].parse(given.get("listeners", LISTENERS_DEFAULT))
         names_at_start = [endpoint.name for endpoint in parse_endpoints(at_start)]
-        cluster = ClusterSettings.of(values, listener_names, at_start=names_at_start)
+        cluster = ClusterSettings.of(values, listener_names, at_start=names_at_start, node_id=own["node_id"])
         gone = [name for name in names_at_start if name not in listener_names]
         for_listeners = {**_not_about(gone, given), **_about_known(dynamic, listener_names)}
         return cls(

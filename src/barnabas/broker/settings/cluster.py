@@ -43,13 +43,25 @@ def _servers_problem(value: Sequence[str]) -> str | None:
     return None
 
 
+def parse_voters(value: Sequence[str]) -> dict[int, Server]:
+    """The addresses of the voters by their ids, from ``id@host:port``."""
+    voters: dict[int, Server] = {}
+    for text in value:
+        number, at, address = text.partition("@")
+        if not (at and number.isascii() and number.isdigit()):
+            raise InvalidSetting(f"{text!r} is not id@host:port")
+        if int(number) in voters:
+            raise InvalidSetting(f"voter {number} is there twice")
+        voters[int(number)] = parse_server(address)
+    return voters
+
+
 def _voters_problem(value: Sequence[str]) -> str | None:
-    if not value:
-        return None
-    return (
-        "fixed voters are not offered: voters are kept in the metadata log and change while the cluster runs; name the "
-        "controllers' addresses in controller.quorum.bootstrap.servers instead"
-    )
+    try:
+        parse_voters(value)
+    except InvalidSetting as error:
+        return str(error)
+    return None
 
 
 def _roles_problem(value: Sequence[str]) -> str | None:
@@ -91,7 +103,8 @@ def _membership() -> Iterator[Setting]:
         "controller.quorum.voters",
         Kind.LIST,
         (),
-        "Not offered: voters change while the cluster runs. It must be empty.",
+        "The first controllers, as id@host:port. If there is no cluster yet, the one with the lowest id founds it and "
+        "the others join it as voters; from then on the voters are kept in the metadata log.",
         check=_voters_problem,
     )
     yield setting(
@@ -178,7 +191,7 @@ class ClusterSettings:
 
     @classmethod
     def of(
-        cls, values: Mapping[str, Any], listener_names: Sequence[str], *, at_start: Sequence[str]
+        cls, values: Mapping[str, Any], listener_names: Sequence[str], *, at_start: Sequence[str], node_id: int
     ) -> ClusterSettings:
         """From parsed settings by name and the names of all listeners; InvalidSetting if they cannot go together.
 
@@ -187,7 +200,11 @@ class ClusterSettings:
         own = CLUSTER_SETTINGS.filled(values)
         for_controllers = tuple(name.upper() for name in own["controller.listener.names"])
         roles = own["process.roles"]
-        bootstrap = tuple(parse_server(text) for text in own["controller.quorum.bootstrap.servers"])
+        voters = parse_voters(own["controller.quorum.voters"])
+        _check_voters(roles, node_id, voters)
+        others = [server for number, server in voters.items() if number != node_id]
+        named = [parse_server(text) for text in own["controller.quorum.bootstrap.servers"]]
+        bootstrap = tuple(dict.fromkeys([*named, *others]))
         _check_listeners(roles, listener_names, for_controllers, has_servers=bool(bootstrap))
         if own["broker.heartbeat.interval.ms"] * 2 > own["broker.session.timeout.ms"]:
             raise InvalidSetting("broker.heartbeat.interval.ms must be at most half of broker.session.timeout.ms")
@@ -201,7 +218,7 @@ class ClusterSettings:
             controller_listener_names=for_controllers,
             bootstrap_servers=bootstrap,
             inter_broker_listener_name=_inter_broker(chosen, listener_names, for_controllers),
-            may_found_cluster=own["barnabas.new.cluster"],
+            may_found_cluster=own["barnabas.new.cluster"] or node_id == min(voters, default=None),
             heartbeat_interval_ms=own["broker.heartbeat.interval.ms"],
             session_timeout_ms=own["broker.session.timeout.ms"],
             registration_timeout_ms=own["initial.broker.registration.timeout.ms"],
@@ -209,6 +226,15 @@ class ClusterSettings:
             idle_interval_ms=own["metadata.max.idle.interval.ms"],
             raft=replace(raft, auto_join_enable=raft.auto_join_enable and CONTROLLER_ROLE in roles),
         )
+
+
+def _check_voters(roles: Sequence[str], node_id: int, voters: Mapping[int, Server]) -> None:
+    if not voters:
+        return
+    if CONTROLLER_ROLE in roles and node_id not in voters:
+        raise InvalidSetting(f"controller.quorum.voters: node {node_id} is a controller and must be one of the voters")
+    if CONTROLLER_ROLE not in roles and node_id in voters:
+        raise InvalidSetting(f"controller.quorum.voters: node {node_id} is no controller and cannot be a voter")
 
 
 def _check_listeners(

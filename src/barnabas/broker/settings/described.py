@@ -7,15 +7,15 @@ default. The first one that is set is in force; the rest are its synonyms. Secre
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.broker.settings.broker import BROKER_SETTINGS, UNITS_MS, BrokerSettings
+from barnabas.broker.settings.broker import BROKER_SETTINGS, UNITS_MS, BrokerSettings, is_known
 from barnabas.broker.settings.security import LISTENER_PREFIX
 from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
-from barnabas.model.settings import Setting, Update
+from barnabas.model.settings import Kind, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 
 
@@ -41,6 +41,7 @@ class Described(NamedTuple):
     setting: Setting
     is_read_only: bool
     chain: tuple[Synonym, ...]  # the first one is in force
+    default_of: str | None = None  # name of the broker's setting whose default is the last synonym
 
     @property
     def value(self) -> str | None:
@@ -54,6 +55,15 @@ class Described(NamedTuple):
     @property
     def source(self) -> Source:
         return self.chain[0].source
+
+    @property
+    def synonyms(self) -> tuple[Synonym, ...]:
+        """The chain as Kafka shows it: with no default but that of the broker's setting of the same name or unit."""
+        return tuple(
+            each
+            for each in self.chain
+            if each.source is not Source.DEFAULT or (each.name == self.default_of and each.value is not None)
+        )
 
 
 def describe_topic(
@@ -70,7 +80,7 @@ def describe_topic(
             chain += _sources(image, BROKER_SETTINGS[name], settings)
         if not chain or chain[-1].source is not Source.DEFAULT:
             chain.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
-        yield Described(setting, False, _hidden(setting, chain))
+        yield Described(setting, False, _hidden(setting, chain), next(iter(setting.synonyms), None))
 
 
 def describe_broker(
@@ -79,8 +89,22 @@ def describe_broker(
     for setting in BROKER_SETTINGS:
         if names is None or setting.name in names:
             chain = _sources(image, setting, settings) or [Synonym(setting.name, None, Source.DEFAULT)]
-            yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
+            yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain), setting.name)
     yield from _of_listeners(image, settings, names)
+    own, cluster = image.configs.of_broker(settings.node_id), image.configs.of_cluster()
+    for name in sorted({*own, *cluster}):
+        if not is_known(name) and (names is None or name in names):
+            yield _foreign(name, *(_given(name, own, Source.BROKER) + _given(name, cluster, Source.ALL_BROKERS)))
+
+
+def _foreign(name: str, *chain: Synonym) -> Described:
+    """A name that no setting has; what it holds may be a secret of a plugin."""
+    setting = Setting(name=name, kind=Kind.UNKNOWN, default=None, doc="No effect here.", sensitive=True)
+    return Described(setting, True, _hidden(setting, list(chain)))
+
+
+def _given(name: str, values: Mapping[str, str], source: Source) -> list[Synonym]:
+    return [Synonym(name, values[name], source)] if name in values else []
 
 
 def _of_listeners(image: ClusterImage, settings: BrokerSettings, names: Collection[str] | None) -> Iterator[Described]:
@@ -97,9 +121,13 @@ def _of_listeners(image: ClusterImage, settings: BrokerSettings, names: Collecti
 def describe_all_brokers(image: ClusterImage, names: Collection[str] | None) -> Iterator[Described]:
     """Only what was set for all brokers at once: the rest is each broker's own business."""
     for name, value in sorted(image.configs.of_cluster().items()):
-        if name in BROKER_SETTINGS and (names is None or name in names):
+        chain = [Synonym(name, value, Source.ALL_BROKERS)]
+        if names is not None and name not in names:
+            continue
+        if not is_known(name):
+            yield _foreign(name, *chain)
+        elif name in BROKER_SETTINGS:
             setting = BROKER_SETTINGS[name]
-            chain = [Synonym(name, value, Source.ALL_BROKERS)]
             yield Described(setting, setting.update is Update.READ_ONLY, _hidden(setting, chain))
 
 
@@ -113,7 +141,7 @@ def describe_group(
             chain = [Synonym(setting.name, own[setting.name], Source.GROUP)] if setting.name in own else []
             for name in setting.synonyms:
                 chain += _sources(image, BROKER_SETTINGS[name], settings)
-            yield Described(setting, False, _hidden(setting, chain))
+            yield Described(setting, False, _hidden(setting, chain), next(iter(setting.synonyms), None))
 
 
 def _sources(image: ClusterImage, setting: Setting, settings: BrokerSettings) -> list[Synonym]:
@@ -123,8 +151,7 @@ def _sources(image: ClusterImage, setting: Setting, settings: BrokerSettings) ->
         (image.configs.of_cluster(), Source.ALL_BROKERS),
         (settings.given, Source.FILE),
     ):
-        if setting.name in values:
-            found.append(Synonym(setting.name, values[setting.name], source))
+        found += _given(setting.name, values, source)
     if setting.default is not None:
         found.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
     return found

@@ -1,7 +1,7 @@
 """What a broker sees to itself when its settings are altered, before the controller decides on the rest.
 
 Its log levels are its own and are kept nowhere else; and only it can say whether new listeners can be opened here, and
-whether the keys for them can be read. ``routes`` puts this before the two APIs that alter settings.
+whether the keys for them can be read. The two APIs that alter settings declare this as their ``local_part``.
 """
 
 from __future__ import annotations

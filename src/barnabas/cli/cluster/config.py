@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 KINDS: Final = {"topic": "TOPIC", "broker": "BROKER", "group": "GROUP", "logger": "BROKER_LOGGER"}
 OF_BROKERS: Final = ("BROKER", "BROKER_LOGGER")
 ALL_BROKERS: Final = "all"
+LISTENER_PREFIX: Final = "listener.name."  # of settings that hold for one listener
 DEFAULTS: Final = ("DEFAULT", "STATIC_BROKER")
 
 
@@ -178,6 +179,7 @@ def _alter(arguments: Namespace, changes: list[Change]) -> None:
     async def work() -> tuple[dict[str, ConfigEntry], ApiError | None, dict[str, ConfigEntry]]:
         async with admin_of(arguments) as admin:
             before = await _entries(admin, resource)
+            await _check_names(admin, resource, before, changes)
             outcome = (await admin.alter_configs({resource: changes}, validate_only=arguments.dry_run))[resource]
             return before, outcome, await _entries(admin, resource)
 
@@ -187,6 +189,18 @@ def _alter(arguments: Namespace, changes: list[Change]) -> None:
     print_rows(arguments, ("SETTING", "BEFORE", "AFTER"), rows, names=("name", "before", "after"))
     if arguments.dry_run and is_table(arguments):
         print("\nThis was a dry run: it would work, and nothing has changed.")
+
+
+async def _check_names(admin: Admin, resource: Resource, known: dict[str, ConfigEntry], changes: list[Change]) -> None:
+    """Refuse names that no setting has: brokers keep them, because Kafka's may have plugins that know them."""
+    if resource.kind.name != KINDS["broker"]:
+        return
+    if not resource.name:
+        broker = (await admin.describe_cluster()).brokers[0].id
+        known = {**known, **await _entries(admin, resource._replace(name=str(broker)))}
+    for change in changes:
+        if change.value is not None and change.name not in known and not change.name.startswith(LISTENER_PREFIX):
+            raise Failure(f"there is no setting {change.name!r}{_near(change.name, known)}")
 
 
 def _shown(entry: ConfigEntry | None) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.cli.serve.running import DATA_DIRECTORY, find_running, metrics_lines
+from barnabas.model.settings import InvalidSetting
 from barnabas.ops.failure import Failure
 
 LOG_FILE: Final = "barnabas.log"
@@ -22,8 +23,8 @@ def detach_up(arguments: Namespace) -> int:
     """Start what was asked for without ``--detach``, and come back when it is ready."""
     if arguments.ephemeral:
         raise Failure("--detach and --ephemeral do not go together: nobody would know where its log is")
-    data_dir = (arguments.data_dir or Path(DATA_DIRECTORY)).absolute()
-    words = ["--data-dir", str(data_dir)]
+    data_dir = _data_dir(arguments)
+    words = [] if arguments.data_dir is None else ["--data-dir", str(arguments.data_dir)]
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
@@ -31,7 +32,28 @@ def detach_up(arguments: Namespace) -> int:
         words.append("--restart")
     for override in arguments.overrides:
         words += ["--set", override]
-    return _start(words, data_dir, where="" if arguments.data_dir is None else f" --data-dir {arguments.data_dir}")
+    is_default = data_dir == Path(DATA_DIRECTORY).absolute()
+    return _start(words, data_dir, where="" if is_default else f" --data-dir {data_dir}")
+
+
+def _data_dir(arguments: Namespace) -> Path:
+    """The directory in which the brokers keep their metadata: from the options, the file or the environment."""
+    if arguments.data_dir is not None or getattr(arguments, "brokers", None) is not None:
+        return (arguments.data_dir or Path(DATA_DIRECTORY)).absolute()
+    from barnabas.broker.settings.broker import BrokerSettings
+    from barnabas.cli.serve.up import given_settings
+
+    try:
+        given = given_settings(
+            port=arguments.port,
+            host=arguments.host,
+            data_dir=None,
+            config=arguments.config,
+            overrides=arguments.overrides,
+        )
+        return Path(BrokerSettings.of(given).log_dirs[0]).absolute()
+    except (InvalidSetting, OSError) as error:
+        raise Failure(str(error)) from None
 
 
 def _start(words: list[str], data_dir: Path, *, where: str) -> int:
@@ -62,5 +84,5 @@ def _start(words: list[str], data_dir: Path, *, where: str) -> int:
         f"  LOG      {log}",
         sep="\n",
     )
-    print(f"  `barnabas status{where}` looks after it, `barnabas down{where}` stops it")
+    print(f"  `barnabas status{where}` shows its state, `barnabas down{where}` stops it")
     return 0

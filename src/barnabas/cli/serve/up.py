@@ -50,7 +50,7 @@ def up(
     write_logs()
     temporary = _temporary() if ephemeral else None
     try:
-        given = _given(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
+        given = given_settings(port=port, host=host, data_dir=temporary or data_dir, config=config, overrides=overrides)
         settings = BrokerSettings.of(given)
         write_logs(settings.observe)
         _warn_of_unused(settings)
@@ -82,9 +82,10 @@ def _temporary() -> str:
     return tempfile.mkdtemp(prefix="barnabas-")
 
 
-def _given(
+def given_settings(
     *, port: int | None, host: str | None, data_dir: str | Path | None, config: Path | None, overrides: Iterable[str]
 ) -> dict[str, str]:
+    """The settings by name, each source over the ones before it: profile or file, environment, options, --set."""
     given = {**DEVELOPMENT, **FOR_PEOPLE} if config is None else read_config(config)
     of_environment = settings_of_environment(os.environ)
     if (config is None and "listeners" not in of_environment) or port is not None or host is not None:
@@ -129,6 +130,7 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str |
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
+    loop.set_exception_handler(node.failures.handle)
     node.on_recovery = RecoveryBar(sys.stderr, world.clock).show
     stop = asyncio.Event()
     interrupted = asyncio.Event()

@@ -28,7 +28,9 @@ class ReplicaOnDisk(NamedTuple):
     size_bytes: int
     offset_lag: int
     is_future: bool
-    cleaner: str | None = None  # how it stands with the cleaner, if the broker says so
+    cleaner: str | None = None  # state of the cleaner for this log, if the broker reports it
+    fault: str | None = None  # why the log is damaged or offline
+    is_offline: bool = False  # whether the log is offline although its directory is online
 
 
 class LogDirectory(NamedTuple):
@@ -55,15 +57,19 @@ class BrokerAdmin(AdminDoor):
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, fenced)
 
     async def describe_log_dirs(
-        self, broker: int, partitions: Iterable[TopicPartition] | None = None
+        self, broker: int, partitions: Iterable[TopicPartition] | None = None, *, include_state: bool = False
     ) -> tuple[LogDirectory, ...]:
-        """Every directory of a broker with the replicas that it holds, or with these of them."""
+        """Every directory of a broker with the replicas that it holds, or with these of them.
+
+        ``include_state`` also requests the state of each log in the cleaner, which only Barnabas knows.
+        """
         topics: dict[str, list[int]] = {}
         for topic, index in partitions or ():
             topics.setdefault(topic, []).append(index)
         asked = DescribeLogDirsRequest.DescribableLogDirTopic
         rows = None if partitions is None else [asked(topic=name, partitions=each) for name, each in topics.items()]
-        answer = await self._broker(broker, DescribeLogDirsRequest(topics=rows), DescribeLogDirsResponse)
+        request = DescribeLogDirsRequest(topics=rows, include_state=include_state)
+        answer = await self._broker(broker, request, DescribeLogDirsResponse)
         error = problem(answer.error_code, None, about=f"broker {broker}")
         if error is not None:
             raise error
@@ -75,7 +81,12 @@ class BrokerAdmin(AdminDoor):
                 result.usable_bytes,
                 {
                     TopicPartition(topic.name, part.partition_index): ReplicaOnDisk(
-                        part.partition_size, part.offset_lag, part.is_future_key, part.cleaner
+                        part.partition_size,
+                        part.offset_lag,
+                        part.is_future_key,
+                        part.cleaner,
+                        part.fault,
+                        part.is_offline,
                     )
                     for topic in result.topics
                     for part in topic.partitions

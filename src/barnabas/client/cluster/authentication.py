@@ -1,24 +1,17 @@
-"""What of a client's settings is needed to get through a listener's door: TLS files, user and password.
+"""The security settings of a client as the transport needs them: a TLS context, and the credentials for SASL.
 
-The exchange itself, and doing it again where sessions end, is ``transport.session``'s, which brokers use among
-themselves too. ``connections`` imports this only for listeners that ask for it.
+``transport.session`` authenticates, and does so again where sessions expire. ``connections`` imports this module only
+for listeners that require TLS or SASL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ssl import SSLContext
 
 from barnabas.client.cluster.tokens import Tokens
 from barnabas.client.settings.client import Settings
-from barnabas.transport.channel import Channel
-from barnabas.transport.session import Session
 from barnabas.transport.sign_in import OAUTHBEARER, Credentials
 from barnabas.transport.tls import PROTOCOLS, TlsFiles, client_context
-
-
-def tls_of(settings: Settings) -> SSLContext | None:
-    return tls_context(settings) if settings.has_tls else None
 
 
 def tls_context(settings: Settings) -> SSLContext:
@@ -38,12 +31,10 @@ def tls_context(settings: Settings) -> SSLContext:
     return context
 
 
-async def sign_in(channel: Channel, settings: Settings, chance: Callable[[int], int], tokens: Tokens) -> None:
-    """ApiError if the broker does not let us in."""
-
-    async def prove() -> Credentials:
-        is_token = settings.sasl_mechanism == OAUTHBEARER
-        secret = await tokens.token() if is_token else settings.sasl_password
-        return Credentials(settings.sasl_mechanism, settings.sasl_username, secret)
-
-    await Session(channel, prove, chance, timeout_ms=settings.request_timeout_ms).begin()
+async def credentials(settings: Settings, tokens: Tokens | None) -> Credentials:
+    """Return what authenticates this client; raises NoToken if a token is needed and cannot be fetched."""
+    if settings.sasl_mechanism == OAUTHBEARER:
+        secret = await (tokens or Tokens(settings)).token()
+    else:
+        secret = settings.sasl_password
+    return Credentials(settings.sasl_mechanism, settings.sasl_username, secret)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from barnabas.client.cluster.connections import Connection, retrieved
+from barnabas.client.cluster.connections import Connection
 from barnabas.client.cluster.metadata import Broker, ClusterMetadata, TopicMetadata
 from barnabas.client.errors import ClusterUnreachable, TimedOut
 from barnabas.client.settings.client import Settings, address_of
@@ -20,6 +20,7 @@ from barnabas.model.errors import ApiError, BarnabasError, error_of
 from barnabas.model.ids import NO_BROKER, TopicPartition
 from barnabas.transport.backoff import Backoff
 from barnabas.transport.channel import PeerGone
+from barnabas.transport.lane import retrieved
 from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.message import Message
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from base64 import b64encode
 from collections.abc import Awaitable
 from typing import Final, cast
 from urllib.parse import urlencode, urlsplit
@@ -68,17 +67,17 @@ class Tokens:
         self._good_until = now + (life * LIFE_USED_MAX if is_number else 0.0)
 
     async def _post(self, url: str) -> tuple[int, bytes]:
-        from barnabas.client.serdes.registry_http import ask
+        from barnabas.http.client import RequestFailed, basic, request
 
         settings = self._settings
-        who = f"{settings.sasl_oauthbearer_client_credentials_client_id}:"
-        who += settings.sasl_oauthbearer_client_credentials_client_secret
         form = {"grant_type": "client_credentials"}
         if settings.sasl_oauthbearer_scope:
             form["scope"] = settings.sasl_oauthbearer_scope
         headers = {
-            "authorization": "Basic " + b64encode(who.encode()).decode(),
-            "accept": "application/json",
+            "authorization": basic(
+                settings.sasl_oauthbearer_client_credentials_client_id,
+                settings.sasl_oauthbearer_client_credentials_client_secret,
+            ),
             "content-type": _FORM,
         }
         context = None
@@ -86,18 +85,18 @@ class Tokens:
             from barnabas.client.cluster.authentication import tls_context
 
             context = tls_context(settings)
-        answer = await ask(
-            "POST",
-            url,
-            body=urlencode(form).encode(),
-            headers=headers,
-            timeout_ms=settings.request_timeout_ms,
-            ssl=context,
-            what="the issuer of tokens",
-            unreachable=IssuerUnreachable,
-        )
-        if len(answer.body) > ANSWER_BYTES_MAX:
-            raise NoToken(f"{_place(url)} answered with {len(answer.body)} bytes, which is no token")
+        try:
+            answer = await request(
+                "POST",
+                url,
+                body=urlencode(form).encode(),
+                headers=headers,
+                size_bytes_max=ANSWER_BYTES_MAX,
+                timeout_seconds=settings.request_timeout_ms / 1000,
+                tls=context,
+            )
+        except RequestFailed as error:
+            raise IssuerUnreachable(f"the issuer of tokens at {error}") from error
         return answer.status, answer.body
 
 

@@ -18,7 +18,7 @@ from barnabas.client.fetch.cursor import UNVALIDATED, Chunk, Cursor
 from barnabas.client.fetch.epochs import EpochStart
 from barnabas.client.fetch.isolation import Visibility
 from barnabas.client.fetch.lanes import SIDE_LANE, FetchLanes
-from barnabas.client.fetch.session import FetchSession, Wanted, request_of, sessionless
+from barnabas.client.fetch.request import request_of
 from barnabas.client.fetch.truncation import Doubt, EpochEnd, ends_of_epochs
 from barnabas.client.offsets import EARLIEST, LATEST, resolve
 from barnabas.client.settings.consumer import ConsumerSettings
@@ -28,6 +28,7 @@ from barnabas.model.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from barnabas.observe.log import logger
 from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.batch import iterate
+from barnabas.wire.fetch_session import FetchSession, Key, Wanted, sessionless
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
 PAUSE_MS_MIN: Final = 1  # whatever retry.backoff.ms says: a pause that is over at once is none
@@ -185,8 +186,13 @@ class Fetcher:
         seeks = {place: cursor.seeks for place, cursor in cursors.items()}
         try:
             wanted = {place: self._wanted(cursor) for place, cursor in cursors.items()}
-            plan = sessionless(wanted) if lane == SIDE_LANE else session.plan(wanted)
-            is_named = any(want.topic_id == ZERO_UUID for want in plan.changed.values())
+            keyed = {self._key(place): want for place, want in wanted.items()}
+            if lane == SIDE_LANE:
+                plan = sessionless(keyed)
+            else:
+                session.want_only(keyed)
+                plan = session.plan()
+            is_named = any(topic_id == ZERO_UUID for _, topic_id, _ in plan.wanted)
             answer = await self._cluster.call(
                 source,
                 Shaped(FetchRequest, lambda version: request_of(plan, self._settings, version, wait_ms=wait_ms)),
@@ -195,15 +201,14 @@ class Fetcher:
                 timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_max_wait_ms,
                 version_max=NAMED_VERSION_MAX if is_named else NO_LIMIT,
             )
-            row = error_of(answer.error_code)
-            if row is not errors.NONE:
-                raise ApiError(row)
             if lane != SIDE_LANE:
-                session.answered(answer.session_id)
+                session.answered(answer)
+            if answer.error_code:
+                raise ApiError(error_of(answer.error_code))
             self._take(answer, cursors, seeks, wanted, loop.time())
         except BarnabasError as error:
             if lane != SIDE_LANE:
-                session.reset()
+                session.failed()
             if not (isinstance(error, ApiError) and error.error in _SESSION_ERRORS):
                 for cursor in cursors.values():
                     self._postpone(cursor, error, loop.time())
@@ -213,7 +218,10 @@ class Fetcher:
         topic = self._cluster.metadata.topics[cursor.partition.topic]
         epoch = topic.partitions[cursor.partition.partition].leader_epoch
         last_epoch = cursor.epoch_before(cursor.fetch_offset)
-        return Wanted(topic.id, cursor.fetch_offset, epoch, self._settings.max_partition_fetch_bytes, last_epoch)
+        return Wanted(cursor.fetch_offset, epoch, self._settings.max_partition_fetch_bytes, last_epoch)
+
+    def _key(self, place: TopicPartition) -> Key:
+        return place.topic, self._cluster.metadata.topics[place.topic].id, place.partition
 
     # --- what came ------------------------------------------------------------------------------------------------
 

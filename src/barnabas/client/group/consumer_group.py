@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.client.cluster.connections import retrieved
 from barnabas.client.errors import OffsetGone
 from barnabas.client.fetch.cursor import Cursor
 from barnabas.client.group.commits import Commits, OffsetAndMetadata
@@ -24,6 +23,7 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError
 from barnabas.model.ids import NO_OFFSET, TopicPartition
 from barnabas.observe.log import logger
+from barnabas.transport.lane import retrieved
 
 AUTO_COMMIT_MS_MAX: Final = 5_000
 POSITIONS_SECONDS_MAX: Final = 10.0

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.client.cluster.connections import retrieved
 from barnabas.client.group.commits import GROUP_LANE
 from barnabas.client.group.membership import Membership, Outcome, Phase
 from barnabas.client.group.standing import LEAVE_MS_MAX, Standing, Topics
@@ -19,6 +18,7 @@ from barnabas.client.partitions.assignors import ASSIGNORS
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.errors import BarnabasError, error_of
 from barnabas.model.ids import TopicPartition
+from barnabas.transport.lane import retrieved
 from barnabas.transport.versions import Shaped
 from barnabas.wire.messages.heartbeat import HeartbeatResponse
 from barnabas.wire.messages.join_group import JoinGroupResponse

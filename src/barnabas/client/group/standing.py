@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.client.cluster.connections import retrieved
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import NoGroup
 from barnabas.client.group.commits import GroupMetadata
 from barnabas.client.group.membership import Outcome
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.errors import BarnabasError, WireError
+from barnabas.transport.lane import retrieved
 
 if TYPE_CHECKING:
     from barnabas.client.group.consumer_membership import ConsumerMembership

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.client.cluster.connections import retrieved
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.errors import CommitFailed, NoGroup
 from barnabas.client.group.commits import Commits, GroupMetadata, OffsetAndMetadata, check_storable
@@ -19,6 +18,7 @@ from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_OFFSET, TopicPartition
+from barnabas.transport.lane import retrieved
 
 _MOVED_ON = frozenset({errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID, errors.REBALANCE_IN_PROGRESS})
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
 from barnabas.client.errors import RegistryRefused, RegistryUnreachable
-from barnabas.client.serdes.registry_http import ask, basic
+from barnabas.http.client import RequestFailed, basic, request
+from barnabas.model.settings import InvalidSetting
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 SCHEMAS_KEPT_MAX: Final = 10_000
 SERVER_ERROR: Final = 500
+ANSWER_BYTES_MAX: Final = 16 << 20
 
 SchemaKind = Literal["AVRO", "JSON", "PROTOBUF"]
 
@@ -122,11 +124,17 @@ class Registry:
         content = None if body is None else json.dumps(body).encode()
         for url in self.urls:
             try:
-                answer = await ask(
-                    method, url + path, body=content, headers=self._headers, timeout_ms=self._timeout_ms, ssl=self._ssl
+                answer = await request(
+                    method,
+                    url + path,
+                    body=content,
+                    headers=self._headers,
+                    size_bytes_max=ANSWER_BYTES_MAX,
+                    timeout_seconds=self._timeout_ms / 1000,
+                    tls=self._ssl,
                 )
-            except RegistryUnreachable as error:
-                reasons.append(str(error))
+            except (RequestFailed, InvalidSetting) as error:
+                reasons.append(f"the schema registry at {error}")
                 continue
             try:
                 said = json.loads(answer.body) if answer.body else {}

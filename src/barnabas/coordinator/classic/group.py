@@ -2,14 +2,14 @@
 
 The members agree among themselves who reads what; the group only brings them together in generations. When a
 generation begins and ends is decided in :mod:`barnabas.coordinator.classic.rebalance`, how a request is answered in
-:mod:`barnabas.coordinator.classic.protocol`. Nothing here knows of time-outs, records or answers.
+:mod:`barnabas.coordinator.classic.requests`. Nothing here knows of time-outs, records or answers.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import Counter
-from typing import Final
+from typing import ClassVar, Final
 
 from barnabas.coordinator.classic.member import ClassicMember, Protocols, largest_metadata_bytes
 from barnabas.coordinator.groups.records import GroupMetadataValue
@@ -51,6 +51,8 @@ TRANSITIONS: Final = {
 
 
 class ClassicGroup:
+    group_type: ClassVar = "classic"
+
     def __init__(self, group_id: str, *, now_ms: int) -> None:
         self.group_id = group_id
         self.state = EMPTY
@@ -84,6 +86,14 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         return self.state is EMPTY
+
+    @property
+    def may_expire(self) -> bool:
+        return self.state is EMPTY and not self.pending_members
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
 
     @property
     def have_all_joined(self) -> bool:
@@ -252,6 +262,9 @@ class ClassicGroup:
         if not is_transactional and self.state is COMPLETING:
             raise ApiError(errors.REBALANCE_IN_PROGRESS)
         return member
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Any client may fetch the offsets of a classic group."""
 
     def check_delete(self) -> None:
         if self.state is not EMPTY:

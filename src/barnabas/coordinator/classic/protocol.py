@@ -1,307 +1,188 @@
-"""The requests of the classic group protocol, answered: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""Classic groups in the shard's table of protocols: their requests, records and timers.
 
-Each method takes a group, the request and the time and adds what follows to the effects. Waiting and time-outs are in
-:mod:`barnabas.coordinator.classic.rebalance`; the group shard finds the group and calls this.
+How a request is answered is in :mod:`barnabas.coordinator.classic.requests`, how a group gets from one generation to
+the next in :mod:`barnabas.coordinator.classic.rebalance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Hashable, Mapping
+from typing import Any
 
-from barnabas.coordinator.classic.group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup
-from barnabas.coordinator.classic.member import ClassicMember, Protocols, largest_metadata_bytes
-from barnabas.coordinator.classic.rebalance import (
-    ClassicRebalance,
-    join_refused,
-    joined,
-    session_key,
-    synced,
+from barnabas.coordinator.classic.describe import describe_groups
+from barnabas.coordinator.classic.group import ClassicGroup, GroupState
+from barnabas.coordinator.classic.rebalance import JOIN, SESSION, SYNC, join_refused, session_key
+from barnabas.coordinator.classic.requests import ClassicRequests
+from barnabas.coordinator.groups.protocol import Commit, DefaultProtocol, Group, Handler
+from barnabas.coordinator.groups.records import (
+    CLASSIC_GROUP,
+    classic_group_key,
+    decode_classic_group_key,
+    decode_classic_group_value,
 )
-from barnabas.coordinator.groups.records import classic_group_key, classic_group_value
 from barnabas.coordinator.groups.requests import GroupRequest
-from barnabas.coordinator.groups.settings import (
-    NEW_MEMBER_JOIN_MS_MAX,
-    PENDING_MEMBERS_MAX,
-    PROTOCOLS_PER_MEMBER_MAX,
-    GroupSettings,
-)
-from barnabas.coordinator.groups.tally import GroupTally
+from barnabas.coordinator.groups.settings import GROUPS_MAX
+from barnabas.coordinator.groups.shard import GroupShard
 from barnabas.coordinator.runtime.effects import Effects
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.message import Message
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest
-from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-KNOWN_ID_SINCE: Final = 4  # JoinGroup: who has no id gets one and must come back with it
-SKIPS_ASSIGNMENT_SINCE: Final = 9
 
+class ClassicProtocol(DefaultProtocol):
+    group_type = ClassicGroup.group_type
+    record_types = (CLASSIC_GROUP,)
+    timer_kinds = (JOIN, SYNC, SESSION)
 
-class ClassicProtocol:
-    def __init__(self, settings: Callable[[], GroupSettings], tally: GroupTally) -> None:
-        self._settings = settings
-        self.rebalance = ClassicRebalance(settings, tally)
+    def __init__(self, shard: GroupShard) -> None:
+        self._table = shard.groups
+        self._offsets = shard.offsets
+        self._settings = shard.settings
+        self._answers = ClassicRequests(shard.settings, shard.tally)
+        self.rebalance = self._answers.rebalance
+        self._is_loaded = False
 
-    # --- JoinGroup ------------------------------------------------------------------------------------------------
+    @property
+    def requests(self) -> Mapping[type[Message], Handler]:
+        return {
+            JoinGroupRequest: self.join,
+            SyncGroupRequest: self._sync,
+            HeartbeatRequest: self._heartbeat,
+            LeaveGroupRequest: self._leave,
+            DescribeGroupsRequest: self._describe,
+        }
 
-    def join(self, group: ClassicGroup, request_id: int, asked: GroupRequest, now_ms: int, effects: Effects) -> None:
-        message = asked.message
-        assert isinstance(message, JoinGroupRequest)
-        protocols = protocols_of(message)
-        if not self._has_room(group, message.member_id):
-            group.remove(message.member_id)
-            effects.answer(request_id, join_refused("", errors.GROUP_MAX_SIZE_REACHED))
-        elif not group.can_speak(message.protocol_type, protocols):
-            effects.answer(request_id, join_refused(message.member_id, errors.INCONSISTENT_GROUP_PROTOCOL))
-        elif sum(len(metadata) for _, metadata in protocols) > self._settings().record_bytes_max:
-            effects.answer(request_id, join_refused(message.member_id, errors.MESSAGE_TOO_LARGE))
-        elif not self._can_keep(group, message.member_id, protocols):
-            effects.answer(request_id, join_refused("", errors.GROUP_MAX_SIZE_REACHED))
-        elif message.member_id:
-            self._join_known(group, request_id, message, asked, now_ms, effects)
-        elif message.group_instance_id is not None:
-            self._join_static(group, request_id, message, asked, now_ms, effects)
-        elif asked.version >= KNOWN_ID_SINCE:
-            self._hand_out_id(group, request_id, message, asked.new_member_id, now_ms, effects)
-        else:
-            self._add(group, request_id, message, asked, asked.new_member_id, now_ms, effects)
+    # --- requests -------------------------------------------------------------------------------------------------
 
-    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        limit = self._settings().members_max
-        member = group.members.get(member_id)
-        if group.state is EMPTY:
-            return True
-        if group.state is PREPARING:
-            # Who waits already is in; so the last ones to come are left out if the limit was lowered.
-            return (member is not None and member.join_request is not None) or group.joined_count < limit
-        return member is not None or len(group.members) < limit
-
-    def _can_keep(self, group: ClassicGroup, member_id: str, protocols: Protocols) -> bool:
-        """Whether the group fits into its line with this member: one who says too much must not end it for all."""
-        if len(protocols) > PROTOCOLS_PER_MEMBER_MAX:
-            return False
-        member = group.members.get(member_id)
-        others_bytes = group.metadata_bytes - (largest_metadata_bytes(member.protocols) if member else 0)
-        return others_bytes + largest_metadata_bytes(protocols) <= self._settings().record_bytes_max
-
-    def _hand_out_id(
-        self,
-        group: ClassicGroup,
-        request_id: int,
-        message: JoinGroupRequest,
-        member_id: str,
-        now_ms: int,
-        effects: Effects,
-    ) -> None:
-        if len(group.pending_members) >= PENDING_MEMBERS_MAX:
-            effects.answer(request_id, join_refused("", errors.GROUP_MAX_SIZE_REACHED))
-            return
-        group.pending_members[member_id] = None
-        effects.timer(session_key(group, member_id), now_ms + message.session_timeout_ms)
-        effects.answer(request_id, join_refused(member_id, errors.MEMBER_ID_REQUIRED))
-
-    def _add(
-        self,
-        group: ClassicGroup,
-        request_id: int,
-        message: JoinGroupRequest,
-        asked: GroupRequest,
-        member_id: str,
-        now_ms: int,
-        effects: Effects,
-    ) -> None:
-        member = ClassicMember(
-            member_id=member_id,
-            instance_id=message.group_instance_id,
-            client_id=asked.client_id,
-            client_host=asked.client_host,
-            rebalance_timeout_ms=rebalance_timeout_ms(message),
-            session_timeout_ms=message.session_timeout_ms,
-            protocol_type=message.protocol_type,
-            protocols=protocols_of(message),
-            join_request=request_id,
-            is_new=True,
-        )
-        if group.state is PREPARING and group.previous_state is EMPTY:
-            group.has_new_member = True
-        group.add(member)
-        effects.timer(session_key(group, member_id), now_ms + NEW_MEMBER_JOIN_MS_MAX)
-        self.rebalance.prepare_or_complete(group, now_ms, effects, f"{member_id} joins")
-
-    def _join_known(
-        self,
-        group: ClassicGroup,
-        request_id: int,
-        message: JoinGroupRequest,
-        asked: GroupRequest,
-        now_ms: int,
-        effects: Effects,
-    ) -> None:
-        if message.member_id in group.pending_members and message.group_instance_id is None:
-            self._add(group, request_id, message, asked, message.member_id, now_ms, effects)
-            return
-        try:
-            member = group.check_member(message.member_id, message.group_instance_id)
-        except ApiError as error:
-            effects.answer(request_id, join_refused(message.member_id, error.error))
-            return
-        is_unchanged = member.protocols == protocols_of(message)
-        is_leader = group.leader_id == member.member_id
-        if is_unchanged and (group.state is COMPLETING or (group.state is STABLE and not is_leader)):
-            # It may have missed the answer to its join. A leader that joins again in a stable group wants a rebalance.
-            effects.answer(request_id, joined(group, member))
-            return
-        self._update(group, member, request_id, message)
-        self.rebalance.prepare_or_complete(group, now_ms, effects, f"{member.member_id} joins again")
-
-    def _update(self, group: ClassicGroup, member: ClassicMember, request_id: int, message: JoinGroupRequest) -> None:
-        group.change_protocols(member, protocols_of(message))
-        member.rebalance_timeout_ms = rebalance_timeout_ms(message)
-        member.session_timeout_ms = message.session_timeout_ms
-        group.note_join(member, request_id)
-
-    def _join_static(
-        self,
-        group: ClassicGroup,
-        request_id: int,
-        message: JoinGroupRequest,
-        asked: GroupRequest,
-        now_ms: int,
-        effects: Effects,
-    ) -> None:
-        """An instance comes for the first time, or comes back: then it takes its own place, without a rebalance."""
-        known_id = group.static_members.get(message.group_instance_id or "")
-        if known_id is None:
-            self._add(group, request_id, message, asked, asked.new_member_id, now_ms, effects)
-            return
-        member = group.members[known_id]
-        protocols = member.protocols
-        self._fence(group, member, effects)
-        former_leader = group.leader_id
-        group.rename(member, asked.new_member_id)
-        self._update(group, member, request_id, message)
-        effects.timer(session_key(group, member.member_id), now_ms + member.session_timeout_ms)
-        if group.state is STABLE and group.choose_protocol() == group.protocol:
-            group.note_join(member, None)
-            is_leader = group.leader_id == member.member_id
-            answer = joined(group, member, skips_assignment=is_leader)
-            if asked.version < SKIPS_ASSIGNMENT_SINCE:
-                # An older client that is told it leads would assign anew, which nobody is waiting for.
-                answer.leader, answer.members, answer.skip_assignment = former_leader or "", [], False
-            effects.answer(request_id, answer)
-            effects.record(classic_group_key(group.group_id), classic_group_value(group.as_record()))
-            effects.rescue = lambda: self._take_back(group, member, known_id, protocols, now_ms)
-        else:
-            self.rebalance.prepare_or_complete(
-                group, now_ms, effects, f"instance {member.instance_id} joins with other protocols or while syncing"
-            )
-
-    def _take_back(
-        self, group: ClassicGroup, member: ClassicMember, former_id: str, protocols: Protocols, now_ms: int
-    ) -> Effects:
-        """An instance's new id could not be kept, so it has its former one."""
-        effects = Effects().timer(session_key(group, member.member_id), None)
-        group.rename(member, former_id)
-        group.change_protocols(member, protocols)
-        self.extend_session(group, member, now_ms, effects)
+    def join(self, request_id: int, asked: GroupRequest, message: JoinGroupRequest, now_ms: int) -> Effects:
+        refused = self.refused_join(message)
+        if refused is not None:
+            return Effects().answer(request_id, join_refused(message.member_id, refused))
+        group = self._table.get(message.group_id)
+        if group is None:
+            if message.member_id:
+                return Effects().answer(request_id, join_refused(message.member_id, errors.UNKNOWN_MEMBER_ID))
+            group = self.create(message.group_id, now_ms)
+        if not isinstance(group, ClassicGroup):
+            return Effects().answer(request_id, join_refused(message.member_id, errors.INCONSISTENT_GROUP_PROTOCOL))
+        effects = Effects()
+        self._answers.join(group, request_id, asked, now_ms, effects)
+        self.forget_if_unused(group)
         return effects
 
-    def _fence(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
-        """Whoever used the instance's place until now is told so, if it waits for something."""
-        self.rebalance.refuse_join(group, member, errors.FENCED_INSTANCE_ID, effects, member_id=member.member_id)
-        if member.sync_request is not None:
-            effects.answer(member.sync_request, synced(group, member, errors.FENCED_INSTANCE_ID))
-            member.sync_request = None
-        effects.timer(session_key(group, member.member_id), None)
-        group.pending_syncs.pop(member.member_id, None)
+    def refused_join(self, message: JoinGroupRequest) -> errors.WireError | None:
+        """The error for a session timeout that is not allowed, for a JoinGroup to a group of any protocol."""
+        settings = self._settings()
+        if settings.session_timeout_ms_min <= message.session_timeout_ms <= settings.session_timeout_ms_max:
+            return None
+        return errors.INVALID_SESSION_TIMEOUT
 
-    # --- SyncGroup ------------------------------------------------------------------------------------------------
+    def _sync(self, request_id: int, asked: GroupRequest, message: SyncGroupRequest, now_ms: int) -> Effects:
+        group = self._table.get(message.group_id)
+        effects = Effects()
+        if not isinstance(group, ClassicGroup) or group.is_empty:
+            return effects.answer(request_id, SyncGroupResponse(error_code=errors.UNKNOWN_MEMBER_ID.code))
+        self._answers.sync(group, request_id, message, now_ms, effects)
+        return effects
 
-    def sync(
-        self, group: ClassicGroup, request_id: int, message: SyncGroupRequest, now_ms: int, effects: Effects
-    ) -> None:
-        try:
-            member = self._check_sync(group, message)
-        except ApiError as error:
-            effects.answer(request_id, SyncGroupResponse(error_code=error.error.code))
+    def _heartbeat(self, request_id: int, asked: GroupRequest, message: HeartbeatRequest, now_ms: int) -> Effects:
+        effects = Effects()
+        self._answers.heartbeat(self._known(message.group_id), request_id, message, now_ms, effects)
+        return effects
+
+    def _leave(self, request_id: int, asked: GroupRequest, message: LeaveGroupRequest, now_ms: int) -> Effects:
+        group = self._known(message.group_id)
+        effects = Effects()
+        self._answers.leave(group, request_id, message, now_ms, effects)
+        self.forget_if_unused(group)
+        return effects
+
+    def _describe(self, request_id: int, asked: GroupRequest, message: DescribeGroupsRequest, now_ms: int) -> Effects:
+        return Effects().answer(request_id, describe_groups(self._table, message, asked.version))
+
+    # --- records and time -----------------------------------------------------------------------------------------
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        group_id = decode_classic_group_key(key).group
+        known = self._table.get(group_id)
+        if value is None:
+            if isinstance(known, ClassicGroup):
+                del self._table[group_id]
+        elif not (self._is_loaded and isinstance(known, ClassicGroup)):
+            # A loaded group wrote this record itself and may be further on: waiting joins and syncs are in no record.
+            self._table[group_id] = ClassicGroup.of_record(group_id, decode_classic_group_value(value))
+
+    def replay_offset(self, group_id: str, timestamp_ms: int) -> None:
+        """A group that has offsets and no record of its own is a client that assigns partitions itself."""
+        if group_id not in self._table:
+            self._table[group_id] = ClassicGroup(group_id, now_ms=timestamp_ms)
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Every member has a whole session for its next heartbeat."""
+        self._is_loaded = True
+        effects = Effects()
+        for group in list(self._table.values()):
+            if isinstance(group, ClassicGroup):
+                self.watch(group, now_ms, effects)
+        return effects
+
+    def watch(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Start the sessions of a group that was replayed, or that had another protocol until now."""
+        for member in group.members.values():
+            effects.timer(session_key(group, member.member_id), now_ms + member.session_timeout_ms)
+        if len(group.members) > self._settings().members_max:
+            self.rebalance.prepare(group, now_ms, effects, "the group is larger than it may be")
+
+    def on_timer(self, key: Hashable, now_ms: int) -> Effects:
+        assert isinstance(key, tuple)
+        effects = Effects()
+        group = self._table.get(key[1])
+        if not isinstance(group, ClassicGroup):
+            return effects
+        if key[0] == JOIN:
+            self.rebalance.on_join_timer(group, now_ms, effects)
+        elif key[0] == SYNC:
+            self.rebalance.on_sync_timer(group, now_ms, effects)
+        else:
+            self.rebalance.on_session_timer(group, key[2], now_ms, effects)
+            self.forget_if_unused(group)
+        return effects
+
+    # --- groups ---------------------------------------------------------------------------------------------------
+
+    def create(self, group_id: str, now_ms: int) -> ClassicGroup:
+        if len(self._table) >= GROUPS_MAX:
+            raise ApiError(errors.COORDINATOR_NOT_AVAILABLE, "this coordinator has as many groups as it can have")
+        group = self._table[group_id] = ClassicGroup(group_id, now_ms=now_ms)
+        return group
+
+    def _known(self, group_id: str) -> ClassicGroup:
+        group = self._table.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(errors.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r}")
+        return group
+
+    def check_commit(self, group: Group, commit: Commit, now_ms: int, effects: Effects) -> None:
+        assert isinstance(group, ClassicGroup)
+        message = commit.message
+        member = group.check_commit(
+            message.member_id, message.group_instance_id, commit.epoch, is_transactional=commit.is_transactional
+        )
+        if member is not None and not commit.is_transactional:
+            self._answers.extend_session(group, member, now_ms, effects)  # a commit proves that the member is alive
+
+    def add_tombstones(self, group: Group, effects: Effects) -> None:
+        effects.record(classic_group_key(group.group_id), None)
+
+    def forget_if_unused(self, group: Group) -> None:
+        """A group that never had a member and has no offsets needs no record."""
+        assert isinstance(group, ClassicGroup)
+        is_used: Any = group.generation or group.members or group.pending_members
+        if is_used or group.state is not GroupState.EMPTY or any(self._offsets.places(group.group_id)):
             return
-        self.rebalance.note_sync(group, member.member_id, effects)
-        if group.state is STABLE:
-            effects.answer(request_id, synced(group, member))
-            return
-        member.sync_request = request_id
-        if group.leader_id == member.member_id:
-            assignments = {each.member_id: bytes(each.assignment) for each in message.assignments}
-            self.rebalance.assign(group, assignments, now_ms, effects)
-
-    def _check_sync(self, group: ClassicGroup, message: SyncGroupRequest) -> ClassicMember:
-        if group.state is EMPTY:
-            raise ApiError(errors.UNKNOWN_MEMBER_ID)
-        member = group.check_member(message.member_id, message.group_instance_id)
-        if message.generation_id != group.generation:
-            raise ApiError(errors.ILLEGAL_GENERATION)
-        if message.protocol_type not in (None, group.protocol_type) or message.protocol_name not in (
-            None,
-            group.protocol,
-        ):
-            raise ApiError(errors.INCONSISTENT_GROUP_PROTOCOL)
-        if group.state is PREPARING:
-            raise ApiError(errors.REBALANCE_IN_PROGRESS)
-        return member
-
-    # --- Heartbeat ------------------------------------------------------------------------------------------------
-
-    def heartbeat(
-        self, group: ClassicGroup, request_id: int, message: HeartbeatRequest, now_ms: int, effects: Effects
-    ) -> None:
-        member = group.check_member(message.member_id, message.group_instance_id)
-        if message.generation_id != group.generation:
-            raise ApiError(errors.ILLEGAL_GENERATION)
-        self.extend_session(group, member, now_ms, effects)
-        error = errors.REBALANCE_IN_PROGRESS if group.state is PREPARING else errors.NONE
-        effects.answer(request_id, HeartbeatResponse(error_code=error.code))
-
-    def extend_session(self, group: ClassicGroup, member: ClassicMember, now_ms: int, effects: Effects) -> None:
-        effects.timer(session_key(group, member.member_id), now_ms + member.session_timeout_ms)
-
-    # --- LeaveGroup -----------------------------------------------------------------------------------------------
-
-    def leave(
-        self, group: ClassicGroup, request_id: int, message: LeaveGroupRequest, now_ms: int, effects: Effects
-    ) -> None:
-        results = [self._leave_one(group, identity, effects) for identity in message.members]
-        gone = [result.member_id for result in results if result.error_code == errors.NONE.code]
-        if gone:
-            if group.state in (STABLE, COMPLETING):
-                self.rebalance.prepare(group, now_ms, effects, f"{', '.join(gone)} left")
-            else:
-                self.rebalance.complete_if_all_joined(group, now_ms, effects)
-        effects.answer(request_id, LeaveGroupResponse(members=results))
-
-    def _leave_one(
-        self, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity, effects: Effects
-    ) -> LeaveGroupResponse.MemberResponse:
-        member_id, instance_id = identity.member_id, identity.group_instance_id
-        result = LeaveGroupResponse.MemberResponse(member_id=member_id, group_instance_id=instance_id)
-        if not member_id and instance_id is not None:
-            member_id = group.static_members.get(instance_id, "")  # an administrator removes an instance by its name
-        try:
-            if member_id in group.pending_members:
-                group.remove(member_id)
-                effects.timer(session_key(group, member_id), None)
-            else:
-                self.rebalance.remove(group, group.check_member(member_id, instance_id), effects)
-        except ApiError as error:
-            result.error_code = error.error.code
-        return result
-
-
-def protocols_of(message: JoinGroupRequest) -> Protocols:
-    return tuple((protocol.name, bytes(protocol.metadata)) for protocol in message.protocols)
-
-
-def rebalance_timeout_ms(message: JoinGroupRequest) -> int:
-    """Version 0 has none: then the session's counts."""
-    return message.rebalance_timeout_ms if message.rebalance_timeout_ms >= 0 else message.session_timeout_ms
+        self._table.pop(group.group_id, None)

@@ -1,7 +1,7 @@
 """How a classic group gets from one generation to the next: who is waited for, how long, and who is told what.
 
 Everything is decided from the group and the time, and added to the effects of the step. Requests come in through
-:mod:`barnabas.coordinator.classic.protocol`; what a group is, is in :mod:`barnabas.coordinator.classic.group`.
+:mod:`barnabas.coordinator.classic.requests`; what a group is, is in :mod:`barnabas.coordinator.classic.group`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-KNOWN_ID_SINCE: Final = 4  # JoinGroup: who has no id gets one and must come back with it
+KNOWN_ID_SINCE: Final = 4  # version of JoinGroup in which a member without an id gets one and must join again with it
+MEMBERS_SINCE: Final = 3  # version of LeaveGroup that names several members
 
 
 class ClassicMembers:
@@ -106,7 +107,7 @@ class ClassicMembers:
 
     # --- SyncGroup, Heartbeat -------------------------------------------------------------------------------------
 
-    def sync(self, request_id: int, message: SyncGroupRequest, now_ms: int) -> Effects:
+    def sync(self, request_id: int, asked: GroupRequest, message: SyncGroupRequest, now_ms: int) -> Effects:
         group = self._groups.group(message.group_id)
         member, classic = self._current(group, message.member_id, message.group_instance_id, message.generation_id)
         protocol, metadata = classic.protocols[0]
@@ -124,7 +125,7 @@ class ClassicMembers:
         )
         return effects.answer(request_id, answer)
 
-    def heartbeat(self, request_id: int, message: HeartbeatRequest, now_ms: int) -> Effects:
+    def heartbeat(self, request_id: int, asked: GroupRequest, message: HeartbeatRequest, now_ms: int) -> Effects:
         group = self._groups.group(message.group_id)
         member, _ = self._current(group, message.member_id, message.group_instance_id, message.generation_id)
         effects = Effects()
@@ -171,9 +172,9 @@ class ClassicMembers:
 
     # --- LeaveGroup -----------------------------------------------------------------------------------------------
 
-    def leave(self, request_id: int, message: LeaveGroupRequest, version: int, now_ms: int) -> Effects:
+    def leave(self, request_id: int, asked: GroupRequest, message: LeaveGroupRequest, now_ms: int) -> Effects:
         group = self._groups.group(message.group_id)
-        if version < 3:
+        if asked.version < MEMBERS_SINCE:
             member = self._leaving(group, message.member_id, None)
             return self._groups.remove(group, [member], now_ms).answer(request_id, LeaveGroupResponse())
         gone: dict[str, Member] = {}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from barnabas.coordinator.consumer.assignors import NO_PARTITIONS, Partitions
 from barnabas.coordinator.consumer.member import Member, pairs
@@ -44,6 +44,9 @@ COMMIT_VERSION_MIN: Final = 9  # of OffsetCommit, for members of this protocol: 
 
 
 class ConsumerGroup:
+    group_type: ClassVar = "consumer"
+    protocol_type: ClassVar = PROTOCOL_TYPE
+
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
@@ -65,6 +68,14 @@ class ConsumerGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def may_expire(self) -> bool:
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
+        return self.state
 
     @property
     def state(self) -> str:
@@ -196,6 +207,9 @@ class ConsumerGroup:
     def check_delete(self) -> None:
         if self.members:
             raise ApiError(errors.NON_EMPTY_GROUP)
+
+    def check_delete_offsets(self) -> None:
+        """Offsets of topics without a subscription may be deleted while the group has members."""
 
     # --- the lines of the log -------------------------------------------------------------------------------------
 

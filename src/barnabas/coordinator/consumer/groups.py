@@ -127,7 +127,9 @@ class ConsumerGroups:
             raise ApiError(errors.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
         return found
 
-    def begin(self, group_id: str, now_ms: int, *, creates: bool) -> ConsumerStep:
+    def begin(
+        self, group_id: str, now_ms: int, *, creates: bool, may_describe: Callable[[str], bool] | None = None
+    ) -> ConsumerStep:
         """A step on a group; one that does not exist is made, or made of a classic one, if a member joins."""
         group = self.find(group_id)
         is_new = group is None
@@ -143,6 +145,7 @@ class ConsumerGroups:
             now_ms=now_ms,
             is_new=is_new,
             is_resolving=group_id in self._resolutions,
+            may_describe=may_describe,
         )
         step.effects.extend(effects)
         return step
@@ -169,14 +172,15 @@ class ConsumerGroups:
 
     # --- heartbeats -----------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request_id: int, request: GroupRequest, now_ms: int) -> Effects:
-        message = request.message
-        assert isinstance(message, ConsumerGroupHeartbeatRequest)
+    def heartbeat(
+        self, request_id: int, request: GroupRequest, message: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> Effects:
         settings = self.settings_of(message.group_id)
         check(message, request.version, settings.assignors, subscription_bytes_max=settings.step_bytes_max)
         if message.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request_id, message, now_ms)
-        step = self.begin(message.group_id, now_ms, creates=message.member_epoch == JOIN_EPOCH)
+        is_joining = message.member_epoch == JOIN_EPOCH
+        step = self.begin(message.group_id, now_ms, creates=is_joining, may_describe=request.may_describe)
         self.check_room(step.group, message.member_id)
         member = self._member(step, message, message.member_id or request.new_member_id)
         names = message.subscribed_topic_names

@@ -8,6 +8,7 @@ Heartbeats of both protocols are such steps; :mod:`barnabas.coordinator.consumer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -91,6 +92,7 @@ class ConsumerStep:
         now_ms: int,
         is_new: bool,
         is_resolving: bool,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> None:
         self.group = group
         self.effects = Effects()
@@ -105,6 +107,7 @@ class ConsumerStep:
         self._topics_version = group.topics_version
         self._is_new_group = is_new
         self._is_resolving = is_resolving
+        self._may_describe = may_describe
 
     # --- who it is about ------------------------------------------------------------------------------------------
 
@@ -163,7 +166,9 @@ class ConsumerStep:
         wanted = wanted if self._are_patterns_stale() else wanted - self.patterns.keys()
         if not wanted:
             return False
-        resolution = Resolution(wanted, self._topics.image, version=self._topics.version)
+        resolution = Resolution(
+            wanted, self._topics.image, version=self._topics.version, may_describe=self._may_describe
+        )
         if not resolution.proceed():
             self.resolution = resolution
             self.effects.timer(GroupTimer(RESOLVE, self.group.group_id), self._now_ms)

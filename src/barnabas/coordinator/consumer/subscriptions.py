@@ -8,7 +8,7 @@ enough for the loop. Who wants what is in :mod:`barnabas.coordinator.consumer.gr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -67,8 +67,17 @@ def compiled(pattern: str) -> Any:
 class Resolution:
     """Finds out which topics some patterns stand for, a slice at a time."""
 
-    def __init__(self, patterns: Iterable[str], topics: TopicsImage, *, version: int) -> None:
+    def __init__(
+        self,
+        patterns: Iterable[str],
+        topics: TopicsImage,
+        *,
+        version: int,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Topics that the client may not describe are left out, if ``may_describe`` says which."""
         self.version = version
+        self._may_describe = may_describe
         self._compiled: list[tuple[str, Any]] = []
         self._found: dict[str, set[str]] = {}
         for pattern in sorted(patterns):
@@ -86,7 +95,7 @@ class Resolution:
         cost = 0
         for name in self._names:
             for pattern, matcher in self._compiled:
-                if matcher.fullmatch(name) is not None:
+                if matcher.fullmatch(name) is not None and (self._may_describe is None or self._may_describe(name)):
                     self._found[pattern].add(name)
                 cost += MATCH_COST + matcher.programsize * len(name) // PROGRAM_STEPS_PER_COST
             if cost >= SLICE_COST_MAX:

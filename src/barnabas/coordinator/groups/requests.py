@@ -6,7 +6,7 @@ Ids that need chance are made outside and passed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.model.ids import Uuid
@@ -20,6 +20,7 @@ class GroupRequest(NamedTuple):
     client_host: str = ""
     new_member_id: str = ""  # for whoever needs one
     topic_ids: Mapping[str, Uuid] = {}  # of the topics in the message, as far as they are known
+    may_describe: Callable[[str], bool] | None = None  # whether the client may see a topic; None: it may see all
 
 
 class TopicsDeleted(NamedTuple):

@@ -18,6 +18,7 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.observe.log import logger
 from barnabas.replication.partition import Partition
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
 
@@ -49,7 +50,7 @@ class CoordinatorRuntime:
         self._make_shard = make_shard
         self._perform = perform or _nothing_to_send
         self._runners: dict[int, ShardRunner] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()  # loading of shards
         self._is_stopped = False
         self._last_now_ms = 0
         self._forget_leadership = replicas.on_leadership(self._on_leadership)
@@ -102,8 +103,7 @@ class CoordinatorRuntime:
         self._forget_leadership()
         for index in sorted(self._runners):
             self._drop(index)
-        if self._ending:
-            await asyncio.gather(*sorted(self._ending, key=lambda task: task.get_name()), return_exceptions=True)
+        await self._tasks.done()
 
     def _runner(self, index: int) -> ShardRunner:
         runner = self._runners.get(index)
@@ -126,6 +126,7 @@ class CoordinatorRuntime:
                 clock=self._clock,
                 now_ms=self.now_ms,
                 load_times=self.load_times,
+                tasks=self._tasks,
                 make_shard=lambda: self._make_shard(index),
                 perform=lambda message: self._perform(index, message),
             )
@@ -135,10 +136,6 @@ class CoordinatorRuntime:
         if runner is None:
             return
         runner.close()
-        task = runner.loading_task
-        if task is not None:
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
 
     def now_ms(self) -> int:
         """The wall clock's time as shards see it: it never goes back."""

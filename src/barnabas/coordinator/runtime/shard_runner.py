@@ -28,6 +28,7 @@ from barnabas.wire.batch import HEADER_BYTES, BatchHeader
 from barnabas.wire.records import decode_batch, encode_batch
 from barnabas.world.clock import Clock
 from barnabas.world.disk import DiskFailure, FileClosed
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("coordinator")
@@ -76,12 +77,14 @@ class ShardRunner:
         clock: Clock,
         now_ms: Callable[[], int],
         load_times: LoadTimes,
+        tasks: Tasks,
         make_shard: Callable[[], Shard],
         perform: Callable[[Any], None],
     ) -> None:
         self._partition = partition
         self._now_ms = now_ms
         self._load_times = load_times
+        self._tasks = tasks
         self._make_shard = make_shard
         self._perform = perform
         self._timers = ShardTimers(timers, clock, self._on_timer)
@@ -279,7 +282,7 @@ class ShardRunner:
         self._shard = self._make_shard()
         self._last_offset = self._partition.log.end_offset - 1
         name, loading = f"load:{self._partition.id}", self._load(self._shard, self._load_times.start())
-        self.loading_task = asyncio.get_running_loop().create_task(loading, name=name)
+        self.loading_task = self._tasks.start(loading, name)
 
     async def _load(self, shard: Shard, is_loaded: Callable[[], None]) -> None:
         try:

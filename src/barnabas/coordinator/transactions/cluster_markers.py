@@ -18,6 +18,7 @@ from barnabas.replication.replicas import Replicas
 from barnabas.transport.channel import PeerGone
 from barnabas.transport.links import Links
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from barnabas.world.tasks import Tasks
 
 log = logger("transactions")
 
@@ -47,7 +48,7 @@ class ClusterMarkers:
         self._links = links
         # By leader. A broker answers one request after the other, so what comes meanwhile shares the next one.
         self._outgoing: dict[int, list[_Outgoing]] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks = Tasks()
 
     async def send(self, marker: Marker, partitions: Sequence[TopicPartition]) -> Settled:
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -68,11 +69,9 @@ class ClusterMarkers:
     async def _send_to(self, leader: int, marker: Marker, partitions: list[TopicPartition]) -> Settled:
         if leader == self._replicas.broker_id:
             return await self._local.send(marker, partitions)
-        loop = asyncio.get_running_loop()
-        outgoing = _Outgoing(marker, partitions, loop.create_future())
+        outgoing = _Outgoing(marker, partitions, asyncio.get_running_loop().create_future())
         self._outgoing.setdefault(leader, []).append(outgoing)
-        if leader not in self._tasks:
-            self._tasks[leader] = loop.create_task(self._send_all(leader), name=f"markers-to:{leader}")
+        self._tasks.once(f"markers-to:{leader}", lambda: self._send_all(leader))
         return await outgoing.settled
 
     async def _send_all(self, leader: int) -> None:
@@ -87,7 +86,6 @@ class ClusterMarkers:
                 if batch:
                     await self._send_batch(leader, batch)
         finally:
-            del self._tasks[leader]
             for outgoing in (*batch, *self._outgoing.pop(leader, [])):
                 outgoing.settle({})  # nothing, if it is settled
 

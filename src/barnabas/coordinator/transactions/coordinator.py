@@ -14,10 +14,12 @@ from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.coordinator.transactions.marker_delivery import MarkerDelivery
 from barnabas.coordinator.transactions.markers import MarkerSender
+from barnabas.coordinator.transactions.producer_id_fetches import ProducerIdFetches
 from barnabas.coordinator.transactions.requests import (
     AddPartitions,
     Describe,
     EndTransaction,
+    FetchProducerId,
     InitProducer,
     ListAll,
     NeedsProducerId,
@@ -48,6 +50,9 @@ class TransactionCoordinator:
     ) -> None:
         self._replicas = replicas
         self._next_producer_id = next_producer_id
+        self._producer_ids = ProducerIdFetches(
+            next_producer_id, report=lambda index, timed_out: self.runtime.post(index, timed_out)
+        )
         self._delivery = MarkerDelivery(
             sender,
             timers,
@@ -68,11 +73,15 @@ class TransactionCoordinator:
         return len(self._delivery)
 
     async def stop(self) -> None:
+        await self._producer_ids.stop()
         await self._delivery.stop()
         await self.runtime.stop()
 
-    def _perform(self, index: int, message: WriteMarkers) -> None:
-        self._delivery.start(index, message)
+    def _perform(self, index: int, message: WriteMarkers | FetchProducerId) -> None:
+        if isinstance(message, WriteMarkers):
+            self._delivery.start(index, message)
+        else:
+            self._producer_ids.start(index, message)
 
     # --- producers ------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ S = TransactionState
 
 
 def stranger(transactional_id: str, transaction: Transaction | None, producer: ProducerIdEpoch) -> WireError:
-    """Why a producer may not speak for a transactional id; NONE if it may."""
+    """Why a producer may not act for a transactional id; NONE if it may."""
     if not transactional_id:
         return errors.INVALID_REQUEST
     if transaction is None or transaction.producer_id != producer.producer_id:
@@ -68,15 +68,22 @@ def end_v1(transaction: Transaction, request: EndTransaction) -> WireError | Non
         return errors.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != request.producer.producer_epoch:
         return errors.PRODUCER_FENCED
+    if transaction.is_decided:
+        return errors.CONCURRENT_TRANSACTIONS
     if transaction.state is S.ONGOING:
         return None
-    if transaction.state is S.EMPTY or transaction.is_commit != request.is_commit:
-        return errors.INVALID_TXN_STATE
-    return errors.CONCURRENT_TRANSACTIONS if transaction.is_decided else errors.NONE
+    is_same = transaction.state is not S.EMPTY and transaction.is_commit == request.is_commit
+    return errors.NONE if is_same else errors.INVALID_TXN_STATE
 
 
 def end_v2(transaction: Transaction, request: EndTransaction) -> WireError | None:
-    """From version 2 on the epoch tells a repetition from the end of the next transaction."""
+    """From version 2 on the epoch distinguishes a repetition from the end of the next transaction.
+
+    While the markers are being written the producer already has its next epoch, or even its next id. So the request is
+    not judged before they are written: it gets CONCURRENT_TRANSACTIONS, whichever producer and decision it carries.
+    """
+    if transaction.is_decided:
+        return errors.CONCURRENT_TRANSACTIONS
     producer_id, epoch = request.producer
     is_retry_of_last_epoch = (
         transaction.previous_producer_id == producer_id
@@ -87,11 +94,6 @@ def end_v2(transaction: Transaction, request: EndTransaction) -> WireError | Non
         return errors.INVALID_PRODUCER_ID_MAPPING
     is_retry = is_retry_of_last_epoch or transaction.producer_epoch == epoch + 1
     is_current = transaction.producer_id == producer_id and transaction.producer_epoch == epoch
-    if transaction.is_decided:
-        if transaction.producer_epoch != epoch + 1:
-            return errors.PRODUCER_FENCED
-        is_same = transaction.is_commit == request.is_commit
-        return errors.CONCURRENT_TRANSACTIONS if is_same else errors.INVALID_TXN_STATE
     if transaction.state is S.ONGOING:
         return None if is_current else errors.PRODUCER_FENCED
     if transaction.state is S.EMPTY:

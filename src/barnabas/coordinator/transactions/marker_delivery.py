@@ -1,7 +1,7 @@
-"""Markers on their way: each decided transaction is tried until all of its partitions have one.
+"""Delivers the markers of decided transactions, and retries until every partition has its marker.
 
-The machine decides and is told when everything is written; how a marker reaches a partition is the sender's business.
-There is never more than one delivery for a transactional id: a late one could end the next transaction.
+The coordinator's shard decides, and is notified when all markers are written; the sender sends them. There is never
+more than one delivery for a transactional id: a late marker could end the next transaction.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from barnabas.coordinator.transactions.markers import Marker, MarkerSender
 from barnabas.coordinator.transactions.requests import MarkersWritten, WriteMarkers
 from barnabas.model import errors
 from barnabas.observe.log import logger
+from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 
 log = logger("transactions")
@@ -40,21 +41,23 @@ class MarkerDelivery:
         self._timers = timers
         self._coordinator_epoch = coordinator_epoch
         self._report = report
-        self._tasks: dict[tuple[int, str], asyncio.Task[None]] = {}
+        self._tasks = Tasks()
+        self._deliveries: dict[tuple[int, str], asyncio.Task[None]] = {}  # by shard and transactional id
 
     def __len__(self) -> int:
-        return len(self._tasks)
+        return len(self._deliveries)
 
     def start(self, index: int, markers: WriteMarkers) -> None:
         """Begin, in place of whatever was under way for the same id."""
         key = (index, markers.transactional_id)
-        before = self._tasks.pop(key, None)
+        before = self._deliveries.pop(key, None)
         if before is not None:
             before.cancel()
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(self._deliver(index, markers), name=f"markers:{markers.transactional_id}")
-        self._tasks[key] = task
-        task.add_done_callback(lambda done: self._forget(key, done))
+        name = f"markers:{markers.transactional_id}"
+        work = self._tasks.until_done(name, lambda: self._deliver(index, markers), self._timers)
+        delivery = self._tasks.start(work, name)
+        self._deliveries[key] = delivery
+        delivery.add_done_callback(lambda done: self._forget(key, done))
 
     async def until_written(self, index: int, transactional_id: str, *, timeout_ms: int) -> None:
         """Wait until the markers of an id are written, if they are under way here; else, and at most, for a time."""
@@ -65,7 +68,7 @@ class MarkerDelivery:
                 over.set_result(None)
 
         timer = self._timers.after(timeout_ms, end)
-        task = self._tasks.get((index, transactional_id))
+        task = self._deliveries.get((index, transactional_id))
         if task is not None:
             task.add_done_callback(end)
         try:
@@ -76,16 +79,11 @@ class MarkerDelivery:
                 task.remove_done_callback(end)
 
     async def stop(self) -> None:
-        tasks = [task for _, task in sorted(self._tasks.items())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _forget(self, key: tuple[int, str], task: asyncio.Task[None]) -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-        if not task.cancelled() and task.exception() is not None:
-            log.error("markers are not written", transactional_id=key[1], reason=task.exception())
+        if self._deliveries.get(key) is task:
+            del self._deliveries[key]
 
     async def _deliver(self, index: int, markers: WriteMarkers) -> None:
         marker = Marker(markers.producer, markers.is_commit, self._coordinator_epoch(index), markers.version)

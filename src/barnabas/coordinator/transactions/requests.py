@@ -64,6 +64,14 @@ class MarkersWritten:
     producer: ProducerIdEpoch  # as in the markers
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortTimedOut:
+    """Abort a transaction whose time is up, with the producer id that follows its last epoch. It is not answered."""
+
+    transactional_id: str
+    fresh_producer_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class Describe:
     """The state of one transactional id. Answered with a Transaction, or None if there is none."""
@@ -77,7 +85,14 @@ class ListAll:
 
 
 Request: TypeAlias = (
-    InitProducer | AddPartitions | VerifyPartitions | EndTransaction | MarkersWritten | Describe | ListAll
+    InitProducer
+    | AddPartitions
+    | VerifyPartitions
+    | EndTransaction
+    | MarkersWritten
+    | AbortTimedOut
+    | Describe
+    | ListAll
 )
 
 
@@ -92,6 +107,13 @@ class NeedsProducerId(NamedTuple):
 
 
 Verified: TypeAlias = Mapping[TopicPartition, WireError]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProducerId:
+    """Sent when a time-out needs a producer id that only the cluster can give. Answered with AbortTimedOut."""
+
+    transactional_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,11 @@ from barnabas.coordinator.runtime.effects import Answer, Effects, ProducerIdEpoc
 from barnabas.coordinator.transactions import records
 from barnabas.coordinator.transactions.decisions import end_v1, end_v2, initialised_as, is_expected, stranger
 from barnabas.coordinator.transactions.requests import (
+    AbortTimedOut,
     AddPartitions,
     Describe,
     EndTransaction,
+    FetchProducerId,
     InitProducer,
     ListAll,
     MarkersWritten,
@@ -118,6 +120,8 @@ class TransactionShard:
                 return self._end(request_id, request, now_ms)
             case MarkersWritten():
                 return self._markers_written(request, now_ms)
+            case AbortTimedOut():
+                return self._abort_timed_out(request, now_ms)
             case InitProducer():
                 return self._init(request_id, request, now_ms)
             case Describe():
@@ -142,16 +146,18 @@ class TransactionShard:
                 timeout_ms=request.timeout_ms,
                 updated_ms=now_ms,
             )
-        if not is_expected(transaction, request.expected):
-            return _refused(request_id, errors.PRODUCER_FENCED)
         if transaction.is_decided:
             return _refused(request_id, errors.CONCURRENT_TRANSACTIONS)
+        if not is_expected(transaction, request.expected):
+            return _refused(request_id, errors.PRODUCER_FENCED)
         if transaction.state is S.ONGOING:
             if request.expected is not None and request.expected.producer_epoch != transaction.producer_epoch:
                 # Whoever opened this transaction has a newer epoch: a question of before must not abort it.
                 return _refused(request_id, errors.PRODUCER_FENCED)
-            # The epoch of the fence is given to nobody: the producer asks again and gets the one after it.
-            effects = self._fence(transaction, now_ms)
+            if self._needs_producer_id(transaction) and request.fresh_producer_id == NO_PRODUCER_ID:
+                return Effects().answer(request_id, NeedsProducerId())
+            # The epoch of the fence is given to no client: the producer repeats its request and gets the one after it.
+            effects = self._fence(transaction, now_ms, fresh_producer_id=request.fresh_producer_id)
             return effects.answer(request_id, Outcome(errors.CONCURRENT_TRANSACTIONS))
         initialised = initialised_as(transaction, request, now_ms)
         if isinstance(initialised, WireError):
@@ -166,11 +172,12 @@ class TransactionShard:
 
     def _add_partitions(self, request_id: int, request: AddPartitions, now_ms: int) -> Effects:
         transaction = self._transactions.get(request.transactional_id)
+        if transaction is not None and transaction.is_decided:
+            # First of all, because the producer may already have its next id.
+            return _refused(request_id, errors.CONCURRENT_TRANSACTIONS)
         error = stranger(request.transactional_id, transaction, request.producer)
         if transaction is None or error is not errors.NONE:
             return _refused(request_id, error)
-        if transaction.is_decided:
-            return _refused(request_id, errors.CONCURRENT_TRANSACTIONS)
         if transaction.state is S.ONGOING and request.partitions <= transaction.partitions:
             return Effects().answer(request_id, Outcome())
         added = transaction.with_partitions(request.partitions, version=request.version, now_ms=now_ms)
@@ -245,7 +252,10 @@ class TransactionShard:
                 transaction = self._transactions[transactional_id]
                 if transaction.is_timed_out(now_ms):
                     log.info("transaction is aborted, its time is up", transactional_id=transactional_id)
-                    effects.extend(self._fence(transaction, now_ms))
+                    if self._needs_producer_id(transaction):
+                        effects.send(FetchProducerId(transactional_id))
+                    else:
+                        effects.extend(self._fence(transaction, now_ms))
         else:
             expiration_ms = self._rules().expiration_ms
             expired = [
@@ -274,8 +284,20 @@ class TransactionShard:
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
-    def _fence(self, transaction: Transaction, now_ms: int) -> Effects:
-        return self._decide(transaction.fenced(version=self._fence_version(), now_ms=now_ms), now_ms)
+    def _abort_timed_out(self, request: AbortTimedOut, now_ms: int) -> Effects:
+        transaction = self._transactions.get(request.transactional_id)
+        if transaction is None or not transaction.is_timed_out(now_ms):
+            return Effects()  # the producer ended it in the meantime
+        return self._fence(transaction, now_ms, fresh_producer_id=request.fresh_producer_id)
+
+    def _needs_producer_id(self, transaction: Transaction) -> bool:
+        """Whether a fence raises the epoch to one that no producer may have, so that another id must follow."""
+        return self._fence_version() >= EPOCH_BUMP_SINCE and transaction.is_epoch_exhausted
+
+    def _fence(self, transaction: Transaction, now_ms: int, *, fresh_producer_id: int = NO_PRODUCER_ID) -> Effects:
+        next_id = fresh_producer_id if self._needs_producer_id(transaction) else NO_PRODUCER_ID
+        version = self._fence_version()
+        return self._decide(transaction.fenced(version=version, now_ms=now_ms, next_producer_id=next_id), now_ms)
 
     def _fence_version(self) -> int:
         """Nobody's request decides this, so the cluster's version does; version 1 leaves no trace in the record."""

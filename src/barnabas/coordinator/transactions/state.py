@@ -68,7 +68,7 @@ class Transaction:
 
     transactional_id: str
     producer_id: int
-    previous_producer_id: int = NO_PRODUCER_ID  # the one before the epochs of that one ran out
+    previous_producer_id: int = NO_PRODUCER_ID  # the producer id before the last transition
     next_producer_id: int = NO_PRODUCER_ID  # the one that follows when this transaction has ended
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
@@ -116,7 +116,6 @@ class Transaction:
         return self._to(
             S.EMPTY,
             producer_id=producer_id,
-            previous_producer_id=self.producer_id,
             producer_epoch=0,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
@@ -153,28 +152,25 @@ class Transaction:
             client_version=version,
         )
 
-    def fenced(self, *, version: int, now_ms: int) -> Transaction:
-        """Abort an ongoing transaction and shut its producer out, by the broker's own decision."""
+    def fenced(self, *, version: int, now_ms: int, next_producer_id: int = NO_PRODUCER_ID) -> Transaction:
+        """Abort an ongoing transaction and fence its producer, by the broker's own decision."""
         fence = self._to(S.PREPARE_EPOCH_FENCE)
         if version < EPOCH_BUMP_SINCE:
             # The decision itself raises no epoch in version 1, so the fence must.
             epoch = min(self.producer_epoch + 1, PRODUCER_EPOCH_MAX)
             fence = replace(fence, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
-        prepared = fence.decided(S.PREPARE_ABORT, version=version, now_ms=now_ms)
+        prepared = fence.decided(S.PREPARE_ABORT, version=version, now_ms=now_ms, next_producer_id=next_producer_id)
         return replace(prepared, started_ms=self.started_ms)
 
     def completed(self, now_ms: int) -> Transaction:
         """All markers are written."""
         state = S.COMPLETE_COMMIT if self.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT
-        producer_id, previous_id, epoch = self.producer_id, self.previous_producer_id, self.producer_epoch
-        if self.client_version >= EPOCH_BUMP_SINCE:
-            previous_id = self.producer_id
-            if self.next_producer_id != NO_PRODUCER_ID:
-                producer_id, epoch = self.next_producer_id, 0
+        producer_id, epoch = self.producer_id, self.producer_epoch
+        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_PRODUCER_ID:
+            producer_id, epoch = self.next_producer_id, 0
         return self._to(
             state,
             producer_id=producer_id,
-            previous_producer_id=previous_id,
             next_producer_id=NO_PRODUCER_ID,
             producer_epoch=epoch,
             partitions=frozenset(),
@@ -183,4 +179,4 @@ class Transaction:
 
     def _to(self, state: TransactionState, **changes: object) -> Transaction:
         assert state in TRANSITIONS[self.state], f"{self.transactional_id}: {self.state.label} to {state.label}"
-        return replace(self, state=state, **changes)  # type: ignore[arg-type]
+        return replace(self, state=state, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]

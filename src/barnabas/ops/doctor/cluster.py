@@ -27,6 +27,7 @@ def cluster_findings(facts: Facts) -> Iterator[Finding]:
     yield from _durability(facts)
     for disk in facts.disks:
         yield from _disk(disk, facts.seconds)
+        yield from _faults(disk)
 
 
 def _listeners(facts: Facts) -> Iterator[Finding]:
@@ -238,6 +239,32 @@ def _durability(facts: Facts) -> Iterator[Finding]:
             f"unclean.leader.election.enable=true: {some(unclean)}",
             f"barnabas config set topic {unclean[0]} unclean.leader.election.enable=false",
         )
+
+
+def _faults(disk: DiskFacts) -> Iterator[Finding]:
+    """Logs that are damaged or have lost files, while their directory is online."""
+    for partition, replica in disk.directory.replicas.items():
+        about = f"broker {disk.broker}, {partition}"
+        if replica.fault is not None and replica.is_offline:
+            yield Finding(
+                "log-offline",
+                BAD,
+                about,
+                "the log of this replica is offline: its files are gone or cannot be used",
+                replica.fault,
+                f"restore {disk.directory.path}/{partition} and start the broker again; if it is not restored, the "
+                "broker copies the log from the leader, if there is another replica",
+            )
+        elif replica.fault is not None:
+            yield Finding(
+                "log-damaged",
+                BAD,
+                about,
+                "the log of this replica is damaged: some of its records cannot be read, expired or compacted",
+                replica.fault,
+                f"if other replicas are in sync, stop the broker, remove {disk.directory.path}/{partition} and start "
+                "the broker again: it copies the log from the leader; otherwise restore the files from a backup",
+            )
 
 
 def _disk(disk: DiskFacts, seconds: float) -> Iterator[Finding]:

@@ -166,7 +166,7 @@ async def _transactions(admin: Admin) -> tuple[TransactionDescription, ...]:
 
 
 async def _directories(admin: Admin, broker: int) -> dict[str, LogDirectory]:
-    return {directory.path: directory for directory in await admin.describe_log_dirs(broker)}
+    return {directory.path: directory for directory in await admin.describe_log_dirs(broker, include_state=True)}
 
 
 def _bytes_of(directory: LogDirectory | None) -> int:

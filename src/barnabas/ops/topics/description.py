@@ -85,7 +85,7 @@ async def _cleaners(admin: Admin, topic: TopicMetadata) -> dict[TopicPartition, 
     found = {}
     for leader, places in sorted(by_leader.items()):
         try:
-            directories = await admin.describe_log_dirs(leader, places)
+            directories = await admin.describe_log_dirs(leader, places, include_state=True)
         except ApiError:
             continue  # not allowed to see disks: the rest of the description is
         for directory in directories:

@@ -1,46 +1,24 @@
-"""One module per API, with its request and its response; a module is imported when its message is first asked for.
+"""One module per API with its request and its response. The module is named like the API and imported on first use.
 
-Share groups, streams groups, delegation tokens and telemetry are not declared. Who holds a class imports its module;
-``request_of`` and ``response_of`` are for those who only hold a number, such as the listener.
+Code that knows the API imports the class from its module; ``request_of`` and ``response_of`` are for code that only
+has the number of an API, such as a listener. APIs without a module (share groups, streams groups, delegation tokens,
+telemetry) are not declared.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Final
+from pkgutil import iter_modules
 
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
 
-_UNDECLARED: Final = {
-    ApiKey.LEADER_AND_ISR,
-    ApiKey.STOP_REPLICA,
-    ApiKey.UPDATE_METADATA,
-    ApiKey.CONTROLLED_SHUTDOWN,
-    ApiKey.CREATE_DELEGATION_TOKEN,
-    ApiKey.RENEW_DELEGATION_TOKEN,
-    ApiKey.EXPIRE_DELEGATION_TOKEN,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
-    ApiKey.PUSH_TELEMETRY,
-    ApiKey.SHARE_GROUP_HEARTBEAT,
-    ApiKey.SHARE_GROUP_DESCRIBE,
-    ApiKey.SHARE_FETCH,
-    ApiKey.SHARE_ACKNOWLEDGE,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE,
-    ApiKey.WRITE_SHARE_GROUP_STATE,
-    ApiKey.DELETE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
-    ApiKey.STREAMS_GROUP_DESCRIBE,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-}
 
-DECLARED: Final = tuple(api_key for api_key in ApiKey if api_key not in _UNDECLARED)
+def declared() -> tuple[ApiKey, ...]:
+    """The APIs whose messages are declared here."""
+    modules = {found.name for found in iter_modules(__path__)}
+    return tuple(api_key for api_key in ApiKey if api_key.name.lower() in modules)
 
 
 @cache
@@ -56,8 +34,12 @@ def response_of(api_key: ApiKey) -> type[Message]:
 
 
 def _class_of(api_key: ApiKey, direction: str) -> type[Message]:
-    if api_key in _UNDECLARED:
-        raise LookupError(f"{api_key.name} is not declared")
-    name = api_key.name.title().replace("_", "") + direction
-    cls: type[Message] = getattr(import_module(f"{__name__}.{api_key.name.lower()}"), name)
+    path = f"{__name__}.{api_key.name.lower()}"
+    try:
+        module = import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        raise LookupError(f"{api_key.name} is not declared: there is no module {path}") from None
+    cls: type[Message] = getattr(module, api_key.name.title().replace("_", "") + direction)
     return cls

@@ -1,7 +1,8 @@
 """DescribeLogDirs: tools ask a broker for its log directories and the replicas in them.
 
-Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds, in a tagged field that
-other clients skip, how a log stands with the cleaner.
+Version 4 adds the size of the volume, version 5 whether a directory is cordoned. Barnabas adds tagged fields to the
+response, only for clients that request them with a tagged field: the state of a log in the cleaner, the fault of a
+damaged log, and whether that log is offline.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class DescribeLogDirsRequest(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=ran
         partitions: list[int] = array(int32)
 
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable=True)
+    include_state: bool = boolean(since=2, ignorable=True, tag=TAGS_OF_OURS, tagged_since=2)
 
 
 class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), flexible=2):
@@ -40,6 +42,10 @@ class DescribeLogDirsResponse(Message, api=ApiKey.DESCRIBE_LOG_DIRS, versions=ra
         cleaner: str | None = string(
             since=2, nullable=True, default=None, ignorable=True, tag=TAGS_OF_OURS, tagged_since=2
         )
+        fault: str | None = string(
+            since=2, nullable=True, default=None, ignorable=True, tag=TAGS_OF_OURS + 1, tagged_since=2
+        )
+        is_offline: bool = boolean(since=2, ignorable=True, tag=TAGS_OF_OURS + 2, tagged_since=2)
 
     throttle_time_ms: int = int32()
     error_code: int = int16(since=3, ignorable=True)
