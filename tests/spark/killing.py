@@ -1,7 +1,7 @@
 """A stage for the tests that kill: a broker, a driver that copies one topic into another, and a judge.
 
-The driver is ``copying.py`` or ``counting.py`` in a process of its own; the judge is librdkafka, which knows nothing of
-what is tested.
+The driver is ``copying.py`` or ``stateful_counting.py`` in a process of its own; the judge is librdkafka, which knows
+nothing of what is tested.
 """
 
 from __future__ import annotations

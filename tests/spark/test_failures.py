@@ -153,7 +153,7 @@ def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
         print("  ", line)
 
 
-PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "counting.py"], ids=["pipeline", "application"])
+PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "stateful_counting.py"], ids=["pipeline", "application"])
 
 
 @PROGRAMS
