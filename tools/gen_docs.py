@@ -68,7 +68,7 @@ def _routes(routes: Mapping[int, Route]) -> Iterator[str]:
 def _part(route: Route, title: str) -> str:
     module = sys.modules[route.api.handle.__module__]
     text = inspect.getdoc(module) or ""
-    found = re.search(rf"^{title}: (.*?)(?=^\w[\w ]*: |\Z)", text, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^{title}: (.*?)(?=^(?:Versions|Behaviour|Differs from Kafka): |\Z)", text, re.S | re.M)
     if found is None:
         raise SystemExit(f"{module.__name__} does not say: {title}")
     return " ".join(found[1].split()).replace("``", "`")

@@ -37,18 +37,16 @@ ANSWERS_WAITING_MAX: Final = 1000  # requests accepted but not yet answered
 
 
 class Owner(Protocol):
-    """Who counts connections: the listener."""
+    """The listener, which counts its connections."""
 
     def admit(self, connection: Connection) -> bool: ...
-
     def forget(self, connection: Connection) -> None: ...
 
 
 class Timing(Protocol):
-    """Who measures a request: it hears when its answer is next, and when it is out."""
+    """The measurement of one request: called when its response is the next to leave, and when it has left."""
 
     def leaving(self) -> None: ...
-
     def left(self) -> bool: ...
 
 
