@@ -77,7 +77,13 @@ def join_on_foreign_key(
     send_name = naming.or_else(
         name, _PREFIX + "SUBSCRIPTION-REGISTRATION-", "-subscription-registration-processor"
     )
-    send = _processor(send_name, SubscriptionSend(by, left._value, is_left, left._operator), on_error=on_error)
+    sender = SubscriptionSend(by, left._value, is_left)
+    send = _processor(send_name, sender, on_error=on_error)
+
+    def set_versioned(parent: str) -> None:
+        sender.is_versioned = True
+
+    send.set_versioned = set_versioned
     graph.add(left._node, send)
     sink_name = naming.or_else(name, "KTABLE-SINK-", "-subscription-registration-sink")
     # Subscriptions carry the key of the left row: its serde is the value serde of the internal topic.

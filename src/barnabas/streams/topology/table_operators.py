@@ -231,7 +231,7 @@ class SubscriptionSend(Operator):
     extractor: Function
     left_value: SerdeLike[Any] | None
     is_left: bool
-    left: TableOperator
+    is_versioned: bool = False
 
 
 @dataclass(eq=False)

@@ -1,0 +1,318 @@
+"""The test driver: runs an application without Spark and without a broker, with a clock that the test moves.
+
+::
+
+    with drive(app) as driver:
+        driver.send("lines", value="a b a", at=0)
+        assert driver.table("word-counts") == {"a": 2, "b": 1}
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from barnabas.client.serdes.serde import Place
+from barnabas.streams.app import App
+from barnabas.streams.durations import Duration, milliseconds
+from barnabas.streams.errors import StreamsError
+from barnabas.streams.runtime.key_value_store import TimestampedStore
+from barnabas.streams.runtime.store import StateStore
+from barnabas.streams.runtime.task import Headers, InputRecord, Row, Task
+from barnabas.streams.serdes import SerdeLike, codec_of
+from barnabas.streams.topology.copartition import check_partitions, task_counts
+from barnabas.streams.topology.node import Topology
+from barnabas.streams.topology.operators import Sink, Source
+from barnabas.wire.key_hash import murmur2
+
+__all__ = ["Driver", "Output", "drive"]
+
+
+class Output(NamedTuple):
+    """A record that the application wrote."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers
+    partition: int
+
+
+class Driver:
+    """Runs an application for a test; made by :func:`drive`."""
+
+    def __init__(self, app: App, *, partitions: Mapping[str, int] | int = 1, start: int | datetime = 0) -> None:
+        self._topology: Topology = app.topology()
+        self._on_error = app.on_error
+        self._time_ms = int(start.timestamp() * 1000) if isinstance(start, datetime) else start
+        self._given = partitions
+        self._partitions = self._size()
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._outputs: dict[str, deque[Row]] = {}
+        self._tables: dict[str, dict[Any, Any]] = {}
+        self._changelog: list[Row] = []
+        self._batch = 0
+        self._tasks: dict[tuple[int, int], Task] = {}
+        self._readers = {
+            topic: each.number for each in self._topology.sub_topologies for topic in each.topics
+        }
+        self._globals: dict[str, StateStore] = {}
+        for each in self._topology.sub_topologies:
+            if each.is_global:
+                self._globals |= self._task(each.number, 0).stores
+        for number, count in task_counts(self._topology, self._partitions).items():
+            for partition in range(count):
+                self._task(number, partition)
+
+    def _size(self) -> dict[str, int]:
+        topology, given = self._topology, self._given
+        outside = dict.fromkeys([*topology.source_topics, *topology.sink_topics], 1)
+        if isinstance(given, int):
+            outside = dict.fromkeys(outside, given)
+        else:
+            outside |= given
+        return outside | check_partitions(topology, outside)
+
+    def _task(self, number: int, partition: int) -> Task:
+        task = self._tasks.get((number, partition))
+        if task is None:
+            task = self._tasks[number, partition] = Task(
+                self._topology,
+                number,
+                partition,
+                partitions=self._partitions,
+                on_error=self._on_error,
+                globals=self._globals,
+            )
+            task.begin(time_ms=self._time_ms, seed=self._batch)
+        return task
+
+    @property
+    def time(self) -> int:
+        """The driver's wall-clock time, in milliseconds."""
+        return self._time_ms
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        at: int | datetime | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+    ) -> None:
+        """Send a record to a source topic and process it completely.
+
+        topic: name of the topic.
+        value, key: objects of the types of the source; None is a null.
+        at: timestamp, in milliseconds or as a datetime; by default the driver's time.
+        headers: headers of the record.
+        partition: number of the partition; by default chosen by the hash of the key.
+        """
+        source = self._source(topic)
+        key_bytes = None if key is None else codec_of(source.key, Place(topic, is_key=True)).encode(key)
+        value_bytes = None if value is None else codec_of(source.value, Place(topic)).encode(value)
+        self.send_bytes(topic, key_bytes, value_bytes, at=at, headers=headers, partition=partition)
+
+    def send_bytes(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        at: int | datetime | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+    ) -> None:
+        """Send a record of bytes, for example one that cannot be decoded; the arguments are those of :meth:`send`."""
+        self._source(topic)
+        timestamp = self._time_ms if at is None else int(at.timestamp() * 1000) if isinstance(at, datetime) else at
+        count = self._partitions.get(topic, 1)
+        if partition is None:
+            partition = 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % count
+        self._run([self._input(topic, partition, timestamp, key, value, tuple(headers))])
+
+    def send_all(self, topic: str, values: Iterable[Any], *, key: Any = None, at: int | None = None) -> None:
+        """Send several values, one after the other.
+
+        topic: name of the topic.
+        values: objects of the source's type.
+        key: key of all records.
+        at: timestamp of all records, in milliseconds.
+        """
+        for value in values:
+            self.send(topic, value, key=key, at=at)
+
+    def advance(self, duration: Duration) -> None:
+        """Move the wall-clock time forward and call the wall-clock punctuators that are due.
+
+        duration: a ``timedelta`` or a text such as ``"1m"``.
+        """
+        self._time_ms += milliseconds(duration)
+        self._run([])
+
+    def read(
+        self, topic: str, *, key: SerdeLike[Any] | None = None, value: SerdeLike[Any] | None = None
+    ) -> list[Output]:
+        """Return the records that were written to a topic since the last call.
+
+        topic: name of the topic.
+        key, value: types or serdes to read with; by default those that the sink wrote with.
+        """
+        rows = self._outputs.pop(topic, ())
+        return [self._output(row, key, value) for row in rows]
+
+    def table(self, topic: str) -> dict[Any, Any]:
+        """Return the newest value of each key that was written to a topic since the start."""
+        self._tables.setdefault(topic, {})
+        return dict(self._tables[topic])
+
+    def store(self, name: str) -> dict[Any, Any]:
+        """Return the contents of a key-value store or of the store of a table, over all tasks.
+
+        name: name of the store. Raises :class:`StreamsError` if the application has no such store.
+        """
+        found: dict[Any, Any] = {}
+        stores = [task.stores[name] for task in self._tasks.values() if name in task.stores]
+        if not stores:
+            known = ", ".join(self._topology.stores) or "none"
+            raise StreamsError(f"the application has no store {name}; its stores are: {known}")
+        for store in stores:
+            data = getattr(store, "data", {})
+            is_timestamped = isinstance(store, TimestampedStore)
+            found |= {key: entry[0] if is_timestamped else entry for key, entry in data.items()}
+        return found
+
+    def changelog(self) -> list[Row]:
+        """Return the rows that were written to changelog topics since the last call."""
+        rows, self._changelog = self._changelog, []
+        return rows
+
+    def restart(self) -> None:
+        """Replace all tasks by new ones with the state of the old ones, as after a crash and a restore."""
+        states = {place: list(task.snapshot()) for place, task in self._tasks.items()}
+        for task in self._tasks.values():
+            task.close()
+        self._tasks.clear()
+        self._globals.clear()
+        for (number, partition), chunks in states.items():
+            task = Task(
+                self._topology,
+                number,
+                partition,
+                partitions=self._partitions,
+                on_error=self._on_error,
+                globals=self._globals,
+            )
+            task.restore(chunks)
+            self._tasks[number, partition] = task
+            if task.sub_topology.is_global:
+                self._globals |= task.stores
+
+    def close(self) -> None:
+        """Close the processors."""
+        for task in self._tasks.values():
+            task.close()
+
+    def _source(self, topic: str) -> Source:
+        for node in self._topology.nodes.values():
+            source = node.operator
+            if isinstance(source, Source) and not source.is_internal:
+                if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
+                    return source
+        known = ", ".join(self._topology.source_topics) or "none"
+        raise StreamsError(f"the application does not read topic {topic}; it reads: {known}")
+
+    def _reader(self, topic: str) -> int:
+        number = self._readers.get(topic)
+        if number is None:
+            source = self._source(topic)
+            number = self._readers[topic] = next(
+                each.number for each in self._topology.sub_topologies if any(n.operator is source for n in each.nodes)
+            )
+        return number
+
+    def _input(
+        self, topic: str, partition: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> InputRecord:
+        offset = self._offsets.get((topic, partition), 0)
+        self._offsets[topic, partition] = offset + 1
+        return topic, partition, offset, timestamp, key, value, headers
+
+    def _run(self, records: list[InputRecord]) -> None:
+        """Process records, and what they send to other sub-topologies, until nothing is left; then commit."""
+        self._batch += 1
+        for task in self._tasks.values():
+            task.begin(time_ms=self._time_ms, seed=self._batch)
+        waiting = deque(records)
+        if not records:
+            for task in list(self._tasks.values()):
+                self._deliver(task.punctuate(), waiting)
+        while waiting:
+            record = min(waiting, key=lambda each: each[3])
+            waiting.remove(record)
+            number = self._reader(record[0])
+            is_global = self._topology.sub_topologies[number].is_global
+            task = self._task(number, 0 if is_global else record[1])
+            self._deliver(task.process([record]), waiting)
+        for task in self._tasks.values():
+            self._changelog += task.commit().changelog
+
+    def _deliver(self, rows: list[Row], waiting: deque[InputRecord]) -> None:
+        for row in rows:
+            if row.is_internal:
+                assert row.partition is not None
+                waiting.append(self._input(row.topic, row.partition, row.timestamp, row.key, row.value, row.headers))
+                continue
+            self._outputs.setdefault(row.topic, deque()).append(row)
+            output = self._output(row, None, None)
+            table = self._tables.setdefault(row.topic, {})
+            if output.value is None:
+                table.pop(output.key, None)
+            else:
+                table[output.key] = output.value
+            if row.topic in self._topology.source_topics:
+                waiting.append(
+                    self._input(row.topic, self._partition(row), row.timestamp, row.key, row.value, row.headers)
+                )
+
+    def _partition(self, row: Row) -> int:
+        if row.partition is not None:
+            return row.partition
+        return 0 if row.key is None else (murmur2(row.key) & 0x7FFFFFFF) % self._partitions.get(row.topic, 1)
+
+    def _output(self, row: Row, key: SerdeLike[Any] | None, value: SerdeLike[Any] | None) -> Output:
+        sinks = [node.operator for node in self._topology.nodes.values() if isinstance(node.operator, Sink)]
+        sink = next((each for each in sinks if each.topic == row.topic), None)
+        if sink is None:
+            sink = next((each for each in sinks if each.extractor is not None), None)
+        if sink is None:  # a dead letter: the bytes of the input record
+            sink = Sink(row.topic, None, bytes, bytes)
+        key_codec = codec_of(key or sink.key, Place(row.topic, is_key=True))
+        value_codec = codec_of(value or sink.value, Place(row.topic))
+        return Output(
+            None if row.key is None else key_codec.decode(row.key),
+            None if row.value is None else value_codec.decode(row.value),
+            row.timestamp,
+            row.headers,
+            self._partition(row),
+        )
+
+
+@contextmanager
+def drive(app: App, *, partitions: Mapping[str, int] | int = 1, start: int | datetime = 0) -> Iterator[Driver]:
+    """Run an application for a test, without Spark and without a broker.
+
+    app: the application.
+    partitions: number of partitions of the topics, for all of them or by topic.
+    start: wall-clock time at the start, in milliseconds or as a datetime.
+    """
+    driver = Driver(app, partitions=partitions, start=start)
+    try:
+        yield driver
+    finally:
+        driver.close()

@@ -1,0 +1,130 @@
+"""Session stores: values by key and session. Sessions expire behind the largest session end that was put."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+from barnabas.streams.processor import SessionStore as ProcessorSessionStore
+from barnabas.streams.runtime.store import ChangelogEntry, StateStore
+from barnabas.streams.topology.stores import StoreSpec
+
+__all__ = ["ProcessorSessions", "SessionStore"]
+
+_SESSION: Final = struct.Struct(">qq")  # end, then start, so that the bytes sort like Kafka's
+
+
+class SessionStore(StateStore):
+    """The store of an aggregation over sessions: key -> (end, start) -> value."""
+
+    def __init__(self, spec: StoreSpec, topic: str, observed: list[int]) -> None:
+        super().__init__(spec, topic)
+        self.data: dict[Any, dict[tuple[int, int], Any]] = {}
+        self.observed = observed  # the cell with the store's time
+        self._swept = observed[0]
+
+    def put(self, key: Any, start: int, end: int, value: Any) -> None:
+        """Set the value of a session; None deletes it."""
+        if end > self.observed[0]:
+            self.observed[0] = end
+            if end - self._swept > self.spec.retention_ms:
+                self._sweep(end)
+        if end <= self.observed[0] - self.spec.retention_ms:
+            return
+        if value is None:
+            self.remove(key, start, end)
+        else:
+            self.data.setdefault(key, {})[end, start] = value
+            self.changed[key, end, start] = None
+
+    def remove(self, key: Any, start: int, end: int) -> None:
+        """Delete a session."""
+        sessions = self.data.get(key)
+        if sessions is not None and sessions.pop((end, start), None) is not None and not sessions:
+            del self.data[key]
+        self.changed[key, end, start] = None
+
+    def get(self, key: Any, start: int, end: int) -> Any:
+        """Return the value of a session, or None."""
+        sessions = self.data.get(key)
+        return None if sessions is None else sessions.get((end, start))
+
+    def find(self, key: Any, earliest_end: int, latest_start: int) -> list[tuple[int, int, Any]]:
+        """Return start, end and value of the live sessions of a key that overlap a range, by end and start."""
+        sessions = self.data.get(key)
+        if sessions is None:
+            return []
+        low = max(earliest_end, self.observed[0] - self.spec.retention_ms + 1)
+        found = [(end, start) for end, start in sessions if end >= low and start <= latest_start]
+        if len(found) > 1:
+            found.sort()
+        return [(start, end, sessions[end, start]) for end, start in found]
+
+    def in_order(self, first_end: int, last_end: int) -> list[tuple[int, int, Any, Any]]:
+        """Return start, end, key and value of all live sessions that end in a range, in order of the store's keys."""
+        low = max(first_end, self.observed[0] - self.spec.retention_ms + 1)
+        encode = self.key_codec.encode
+        found = [
+            (end, start, encode(key), key, value)
+            for key, sessions in self.data.items()
+            for (end, start), value in sessions.items()
+            if low <= end <= last_end
+        ]
+        found.sort(key=lambda entry: entry[:3])
+        return [(start, end, key, value) for end, start, _, key, value in found]
+
+    def _sweep(self, now: int) -> None:
+        """Drop expired sessions, at most once for each retention period."""
+        self._swept = now
+        limit = now - self.spec.retention_ms
+        for key in list(self.data):
+            sessions = self.data[key]
+            for session in [session for session in sessions if session[0] <= limit]:
+                del sessions[session]
+            if not sessions:
+                del self.data[key]
+
+    def packed(self, key: Any) -> tuple[bytes, bytes | None]:
+        found, end, start = key
+        value = self.get(found, start, end)
+        packed = None if value is None else self.value_codec.pack(value)
+        return self.key_codec.pack(found) + _SESSION.pack(end, start), packed
+
+    def snapshot(self) -> Iterator[tuple[bytes, bytes]]:
+        for key, sessions in self.data.items():
+            for (end, start), value in sessions.items():
+                yield self.key_codec.pack(key) + _SESSION.pack(end, start), self.value_codec.pack(value)
+
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        found = self.key_codec.unpack(key[:-16])
+        end, start = _SESSION.unpack_from(key, len(key) - 16)
+        if value is not None:
+            self.data.setdefault(found, {})[end, start] = self.value_codec.unpack(value)
+            return
+        sessions = self.data.get(found)
+        if sessions is not None and sessions.pop((end, start), None) is not None and not sessions:
+            del self.data[found]
+
+    def changelog(self) -> Iterator[ChangelogEntry]:
+        encode_key, encode = self.key_codec.encode, self.value_codec.encode
+        for key, end, start in self.changed:
+            value = self.get(key, start, end)
+            encoded = encode_key(key) + _SESSION.pack(end, start)
+            yield ChangelogEntry(encoded, None if value is None else encode(value), end)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.data.values()))
+
+
+class ProcessorSessions(ProcessorSessionStore[Any, Any]):
+    """A session store as a processor sees it."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+
+    def put(self, key: Any, start: int, end: int, value: Any) -> None:
+        self._store.put(key, start, end, value)
+
+    def find(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[tuple[int, int, Any]]:
+        return iter(self._store.find(key, earliest_end, latest_start))
