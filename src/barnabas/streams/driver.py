@@ -51,8 +51,8 @@ class Driver:
         self._given = partitions
         self._partitions = self._size()
         self._offsets: dict[tuple[str, int], int] = {}
-        self._outputs: dict[str, deque[Row]] = {}
-        self._tables: dict[str, dict[Any, Any]] = {}
+        self._written: dict[str, list[Row]] = {}
+        self._read: dict[str, int] = {}  # how many rows of a topic were read
         self._changelog: list[Row] = []
         self._batch = 0
         self._tasks: dict[tuple[int, int], Task] = {}
@@ -163,13 +163,25 @@ class Driver:
         topic: name of the topic.
         key, value: types or serdes to read with; by default those that the sink wrote with.
         """
-        rows = self._outputs.pop(topic, ())
-        return [self._output(row, key, value) for row in rows]
+        return [self._output(row, key, value) for row in self.read_rows(topic)]
+
+    def read_rows(self, topic: str) -> list[Row]:
+        """Return the records that were written to a topic since the last call, as bytes."""
+        written = self._written.get(topic, [])
+        rows = written[self._read.get(topic, 0) :]
+        self._read[topic] = len(written)
+        return rows
 
     def table(self, topic: str) -> dict[Any, Any]:
         """Return the newest value of each key that was written to a topic since the start."""
-        self._tables.setdefault(topic, {})
-        return dict(self._tables[topic])
+        found: dict[Any, Any] = {}
+        for row in self._written.get(topic, []):
+            output = self._output(row, None, None)
+            if output.value is None:
+                found.pop(output.key, None)
+            else:
+                found[output.key] = output.value
+        return found
 
     def store(self, name: str) -> dict[Any, Any]:
         """Return the contents of a key-value store or of the store of a table, over all tasks.
@@ -248,13 +260,17 @@ class Driver:
         self._batch += 1
         for task in self._tasks.values():
             task.begin(time_ms=self._time_ms, seed=self._batch)
-        waiting = deque(records)
+        waiting: dict[tuple[str, int], deque[InputRecord]] = {}
+        for record in records:
+            waiting.setdefault(record[:2], deque()).append(record)
         if not records:
             for task in list(self._tasks.values()):
                 self._deliver(task.punctuate(), waiting)
         while waiting:
-            record = min(waiting, key=lambda each: each[3])
-            waiting.remove(record)
+            place = min(waiting, key=lambda each: waiting[each][0][3])
+            record = waiting[place].popleft()
+            if not waiting[place]:
+                del waiting[place]
             number = self._reader(record[0])
             is_global = self._topology.sub_topologies[number].is_global
             task = self._task(number, 0 if is_global else record[1])
@@ -262,23 +278,15 @@ class Driver:
         for task in self._tasks.values():
             self._changelog += task.commit().changelog
 
-    def _deliver(self, rows: list[Row], waiting: deque[InputRecord]) -> None:
+    def _deliver(self, rows: list[Row], waiting: dict[tuple[str, int], deque[InputRecord]]) -> None:
         for row in rows:
-            if row.is_internal:
-                assert row.partition is not None
-                waiting.append(self._input(row.topic, row.partition, row.timestamp, row.key, row.value, row.headers))
-                continue
-            self._outputs.setdefault(row.topic, deque()).append(row)
-            output = self._output(row, None, None)
-            table = self._tables.setdefault(row.topic, {})
-            if output.value is None:
-                table.pop(output.key, None)
-            else:
-                table[output.key] = output.value
-            if row.topic in self._topology.source_topics:
-                waiting.append(
-                    self._input(row.topic, self._partition(row), row.timestamp, row.key, row.value, row.headers)
-                )
+            if not row.is_internal:
+                self._written.setdefault(row.topic, []).append(row)
+                if row.topic not in self._topology.source_topics:
+                    continue
+            partition = self._partition(row)
+            record = self._input(row.topic, partition, row.timestamp, row.key, row.value, row.headers)
+            waiting.setdefault((row.topic, partition), deque()).append(record)
 
     def _partition(self, row: Row) -> int:
         if row.partition is not None:

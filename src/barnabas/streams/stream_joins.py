@@ -328,7 +328,7 @@ class StreamJoins(StreamCore[K, V]):
         on_error: ErrorPolicy | None = None,
     ) -> Stream[K, Any]:
         is_left = kind == "left"
-        node_name = self._graph.naming.or_else(name, "KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-")
+        node_name = self._graph.naming.or_else(name, "KSTREAM-LEFTJOIN-")  # of an inner join too, as in Kafka
         operator = GlobalTableJoin(other.store, by, joiner, is_left)
 
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:

@@ -196,6 +196,7 @@ class Table(TableJoins[K, V]):
         operator = Suppress(
             self._operator, store_name, wait_ms, is_final, max_records, max_bytes, emit_early=early
         )
+        self._operator.enable_old_values(force=True)  # the buffer keeps the value from before the first change
         spec = StoreSpec(store_name, "suppress", self._key, self._value)
 
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:

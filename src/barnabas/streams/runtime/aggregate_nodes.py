@@ -124,12 +124,9 @@ def _time_windows_emitter(
     """Return a function that emits the windows that closed since it was called last."""
     forward = wiring.forward(node)
     store = wiring.store(operator.store)
-    size, advance = windows.size_ms, windows.advance_ms
+    store.keep_until_emitted()
+    size = windows.size_ms
     emitted = wiring.task.cell(f"emitted:{node.name}", _UNSET)
-
-    def starts_at(timestamp: int) -> list[int]:
-        first = max(0, timestamp - size + advance) // advance * advance
-        return list(range(first, timestamp + 1, advance))
 
     def emit(close: int, headers: Any) -> None:
         last = emitted[0]
@@ -139,11 +136,10 @@ def _time_windows_emitter(
         if high < 0:
             return
         low = 0 if last == _UNSET else max(0, last - size) + 1
-        if last != _UNSET and starts_at(high) == starts_at(low - 1):
-            return
-        for start, key, (value, time) in store.in_order(low, high):
-            forward(Windowed(key, start, start + size), value, None, time, headers, True)
         emitted[0] = close
+        for start, key, (value, time) in store.take_closed(low, high):
+            forward(Windowed(key, start, start + size), value, None, time, headers, True)
+        store.expire(high)
 
     return emit
 
@@ -202,6 +198,7 @@ def _session_emitter(wiring: Wiring, node: Node, operator: SessionAggregate) -> 
     """Return a function that emits the sessions that closed since it was called last."""
     forward = wiring.forward(node)
     store = wiring.store(operator.store)
+    store.keep_until_emitted()
     emitted = wiring.task.cell(f"emitted:{node.name}", _UNSET)
 
     def emit(close: int, headers: Any) -> None:
@@ -211,9 +208,9 @@ def _session_emitter(wiring: Wiring, node: Node, operator: SessionAggregate) -> 
         low, high = max(0, last), close - 1
         if high < 0 or high < low:
             return
-        for start, end, key, value in store.in_order(low, high):
-            forward(Windowed(key, start, end), value, None, end, headers, True)
         emitted[0] = close
+        for start, end, key, value in store.take_closed(low, high):
+            forward(Windowed(key, start, end), value, None, end, headers, True)
 
     return emit
 

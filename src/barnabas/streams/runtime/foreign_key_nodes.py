@@ -50,26 +50,19 @@ def build_subscription_send(wiring: Wiring, node: Node, operator: SubscriptionSe
     is_left, is_versioned = operator.is_left, operator.is_versioned
     partition = task.partition
 
-    def instructions(new: Any, new_key: Any, old: Any, old_key: Any) -> list[tuple[Any, int]]:
+    def instructions(new: Any, new_key: Any, old_key: Any) -> list[tuple[Any, int]]:
+        is_moved = old_key is not None and old_key != new_key
         if is_left:
-            found = []
-            if old is not None and old_key is not None and old_key != new_key:
-                found.append((old_key, DELETE_AND_ANSWER))
-            if old is not None or new is not None:
-                found.append((new_key, ANSWER_ALWAYS))
-            return found
-        if (old is not None and old_key is None) or (new is not None and new_key is None):
-            task.drop(name)
-            return []
-        if old is None:
-            return [] if new is None else [(new_key, ANSWER_IF_FOUND)]
-        if new is None:
-            return [(old_key, DELETE_AND_ANSWER)]
-        moved = [(old_key, DELETE)] if old_key != new_key else []
-        return [*moved, (new_key, ANSWER_ALWAYS)]
+            left = [(old_key, DELETE)] if is_moved else []
+            return [*left, (new_key, ANSWER_ALWAYS)]
+        if new is None or new_key is None:
+            if new is not None:
+                task.drop(name)
+            return [] if old_key is None else [(old_key, DELETE_AND_ANSWER)]
+        return [(old_key, DELETE), (new_key, ANSWER_ALWAYS)] if is_moved else [(new_key, ANSWER_IF_FOUND)]
 
     def send(key: Any, new: Any, old: Any, timestamp: int, headers: Any, latest: bool) -> None:
-        if is_versioned and not latest:
+        if (is_versioned and not latest) or (new is None and old is None):
             return
         try:
             if extract is not None:
@@ -81,7 +74,7 @@ def build_subscription_send(wiring: Wiring, node: Node, operator: SubscriptionSe
         except Exception as error:  # noqa: BLE001 - a function of the user
             fail(error)
             return
-        for foreign_key, instruction in instructions(new, new_key, old, old_key):
+        for foreign_key, instruction in instructions(new, new_key, old_key):
             forward(foreign_key, (instruction, key, hashed, partition), timestamp, headers)
 
     return send

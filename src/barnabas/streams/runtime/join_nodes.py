@@ -145,8 +145,7 @@ def build_global_table_join(wiring: Wiring, node: Node, operator: GlobalTableJoi
     def join(key: Any, value: Any, timestamp: int, headers: Any) -> None:
         try:
             selected = selector(key, value)
-            is_kept = value is not None and (selected is not None or (is_left and key is None))
-            if not is_kept:
+            if value is None or (selected is None and not is_left):
                 task.drop(name)
                 return
             row = None if selected is None else row_of(selected)

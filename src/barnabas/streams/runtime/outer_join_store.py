@@ -16,7 +16,7 @@ __all__ = ["OuterJoinStore"]
 
 
 class OuterJoinStore(StateStore):
-    """Rows by timestamp, side and key: ``(timestamp, is_right, encoded key)`` is the order in which they are emitted."""
+    """Rows by timestamp, side and key; they are emitted in this order, rows of the right side before those of the left."""
 
     def __init__(self, spec: StoreSpec, topic: str) -> None:
         super().__init__(spec, topic)
@@ -26,7 +26,7 @@ class OuterJoinStore(StateStore):
 
     def _place(self, entry: tuple[int, bool, Any]) -> tuple[int, bool, bytes, Any]:
         timestamp, is_right, key = entry
-        return timestamp, is_right, self.key_codec.encode(key), key
+        return timestamp, not is_right, self.key_codec.encode(key), key
 
     def add(self, timestamp: int, is_right: bool, key: Any, value: Any) -> None:
         """Add a row."""
@@ -52,7 +52,7 @@ class OuterJoinStore(StateStore):
 
     def in_order(self) -> list[tuple[int, bool, Any]]:
         """Return timestamp, side and key of all rows, in order."""
-        return [(timestamp, is_right, key) for timestamp, is_right, _, key in self._order]
+        return [(timestamp, not is_left, key) for timestamp, is_left, _, key in self._order]
 
     def _codec_pack(self, is_right: bool, values: list[Any]) -> bytes:
         pack = self.right_codec.pack if is_right else self.value_codec.pack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import struct
 from collections.abc import Iterator
 from typing import Any, Final
@@ -23,20 +24,36 @@ class SessionStore(StateStore):
         self.data: dict[Any, dict[tuple[int, int], Any]] = {}
         self.observed = observed  # the cell with the store's time
         self._swept = observed[0]
+        self._is_kept = False
+        self._pending: list[tuple[int, int, bytes, Any]] = []  # a heap of sessions that were not emitted yet
+
+    def keep_until_emitted(self) -> None:
+        """Let sessions expire only when they were emitted, and note new sessions for :meth:`take_closed`."""
+        self._is_kept = True
+
+    @property
+    def _limit(self) -> int:
+        """Sessions that end at this time or before it have expired."""
+        return self.observed[0] - self.spec.retention_ms
 
     def put(self, key: Any, start: int, end: int, value: Any) -> None:
         """Set the value of a session; None deletes it."""
         if end > self.observed[0]:
             self.observed[0] = end
-            if end - self._swept > self.spec.retention_ms:
+            if end - self._swept > self.spec.retention_ms and not self._is_kept:
                 self._sweep(end)
-        if end <= self.observed[0] - self.spec.retention_ms:
+        if end <= self._limit and not self._is_kept:
             return
         if value is None:
             self.remove(key, start, end)
         else:
-            self.data.setdefault(key, {})[end, start] = value
+            self._set(key, start, end, value)
             self.changed[key, end, start] = None
+
+    def _set(self, key: Any, start: int, end: int, value: Any) -> None:
+        self.data.setdefault(key, {})[end, start] = value
+        if self._is_kept:
+            heapq.heappush(self._pending, (end, start, self.key_codec.encode(key), key))
 
     def remove(self, key: Any, start: int, end: int) -> None:
         """Delete a session."""
@@ -55,24 +72,23 @@ class SessionStore(StateStore):
         sessions = self.data.get(key)
         if sessions is None:
             return []
-        low = max(earliest_end, self.observed[0] - self.spec.retention_ms + 1)
+        low = max(earliest_end, self._limit + 1)
         found = [(end, start) for end, start in sessions if end >= low and start <= latest_start]
         if len(found) > 1:
             found.sort()
         return [(start, end, sessions[end, start]) for end, start in found]
 
-    def in_order(self, first_end: int, last_end: int) -> list[tuple[int, int, Any, Any]]:
-        """Return start, end, key and value of all live sessions that end in a range, in order of the store's keys."""
-        low = max(first_end, self.observed[0] - self.spec.retention_ms + 1)
-        encode = self.key_codec.encode
-        found = [
-            (end, start, encode(key), key, value)
-            for key, sessions in self.data.items()
-            for (end, start), value in sessions.items()
-            if low <= end <= last_end
-        ]
-        found.sort(key=lambda entry: entry[:3])
-        return [(start, end, key, value) for end, start, _, key, value in found]
+    def take_closed(self, first_end: int, last_end: int) -> list[tuple[int, int, Any, Any]]:
+        """Return start, end, key and value of the sessions that end in a range, in order, and drop them."""
+        found = []
+        while self._pending and self._pending[0][0] <= last_end:
+            end, start, _, key = heapq.heappop(self._pending)
+            value = self.get(key, start, end)
+            if value is not None:
+                self.remove(key, start, end)
+                if end >= first_end:
+                    found.append((start, end, key, value))
+        return found
 
     def _sweep(self, now: int) -> None:
         """Drop expired sessions, at most once for each retention period."""
@@ -100,7 +116,7 @@ class SessionStore(StateStore):
         found = self.key_codec.unpack(key[:-16])
         end, start = _SESSION.unpack_from(key, len(key) - 16)
         if value is not None:
-            self.data.setdefault(found, {})[end, start] = self.value_codec.unpack(value)
+            self._set(found, start, end, self.value_codec.unpack(value))
             return
         sessions = self.data.get(found)
         if sessions is not None and sessions.pop((end, start), None) is not None and not sessions:

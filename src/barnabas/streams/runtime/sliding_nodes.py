@@ -187,6 +187,7 @@ def _emitter(
     """Return a function that emits the windows that closed since it was called last."""
     forward = wiring.forward(node)
     store: WindowStore = wiring.store(operator.store)
+    store.keep_until_emitted()
     emitted = wiring.task.cell(f"emitted:{node.name}", _UNSET)
 
     def emit(close: int, headers: Any) -> None:
@@ -197,8 +198,9 @@ def _emitter(
         if high < 0:
             return
         low = 0 if last == _UNSET else max(0, last - difference)
-        for start, key, (value, time) in store.in_order(low, high):
-            forward(Windowed(key, start, start + difference), value, None, time, headers, True)
         emitted[0] = close
+        for start, key, (value, time) in store.take_closed(low, high):
+            forward(Windowed(key, start, start + difference), value, None, time, headers, True)
+        store.expire(high - 2 * difference)  # windows up to there are still read
 
     return emit

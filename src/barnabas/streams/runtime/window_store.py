@@ -30,6 +30,7 @@ class _ByStart(StateStore):
         self.observed = observed  # the cell with the store's time
         self._keys_by_start: dict[int, list[Any]] = {}
         self._starts: list[int] = []  # a heap
+        self.is_kept = False  # entries expire when their node says so, not by the store's time
 
     def _is_live(self, start: int) -> bool:
         """Advance the store's time; returns False if the start has already expired."""
@@ -37,12 +38,13 @@ class _ByStart(StateStore):
         if start > observed[0]:
             observed[0] = start
             limit = start - self.spec.retention_ms
-            if self._starts and self._starts[0] <= limit:
-                self._expire(limit)
+            if self._starts and self._starts[0] <= limit and not self.is_kept:
+                self.expire(limit)
             return True
-        return start > observed[0] - self.spec.retention_ms
+        return self.is_kept or start > observed[0] - self.spec.retention_ms
 
-    def _expire(self, limit: int) -> None:
+    def expire(self, limit: int) -> None:
+        """Drop the windows that start at a time or before it."""
         starts = self._starts
         while starts and starts[0] <= limit:
             start = heapq.heappop(starts)
@@ -81,7 +83,7 @@ class _ByStart(StateStore):
         windows = self.data.get(key)
         if windows is None:
             return []
-        low = max(first, self.observed[0] - self.spec.retention_ms + 1)
+        low = first if self.is_kept else max(first, self.observed[0] - self.spec.retention_ms + 1)
         return sorted([start for start in windows if low <= start <= last])
 
     def packed_key(self, key: Any, start: int) -> bytes:
@@ -99,6 +101,15 @@ class _ByStart(StateStore):
 class WindowStore(_ByStart):
     """The store of an aggregation over windows: key -> window start -> (value, timestamp)."""
 
+    def __init__(self, spec: StoreSpec, topic: str, observed: list[int]) -> None:
+        super().__init__(spec, topic, observed)
+        self._pending: list[int] = []  # a heap of the starts of windows that were not emitted yet
+
+    def _note(self, key: Any, start: int) -> None:
+        if self.is_kept and start not in self._keys_by_start:
+            heapq.heappush(self._pending, start)
+        super()._note(key, start)
+
     def get(self, key: Any, start: int) -> tuple[Any, int] | None:
         """Return value and timestamp of a window, or None."""
         windows = self.data.get(key)
@@ -114,14 +125,22 @@ class WindowStore(_ByStart):
             self._set(key, start, (value, timestamp))
         self.changed[key, start] = None
 
-    def in_order(self, first: int, last: int) -> list[tuple[int, Any, tuple[Any, int]]]:
-        """Return start, key and entry of all live windows whose start is in a range, by start and encoded key."""
-        low = max(first, self.observed[0] - self.spec.retention_ms + 1)
+    def keep_until_emitted(self) -> None:
+        """Let windows expire only when they were emitted, and note new windows for :meth:`take_closed`."""
+        self.is_kept = True
+
+    def take_closed(self, first: int, last: int) -> list[tuple[int, Any, tuple[Any, int]]]:
+        """Return start, key and entry of the windows from ``first`` to ``last``, by start and encoded key.
+
+        Windows that start at ``last`` or before it are not returned again.
+        """
+        found: list[tuple[int, Any, tuple[Any, int]]] = []
         encode = self.key_codec.encode
-        found = []
-        for start in sorted(start for start in self._keys_by_start if low <= start <= last):
-            keys = dict.fromkeys(self._keys_by_start[start])
-            for key in sorted(keys, key=encode):
+        while self._pending and self._pending[0] <= last:
+            start = heapq.heappop(self._pending)
+            if start < first:
+                continue
+            for key in sorted(dict.fromkeys(self._keys_by_start.get(start, ())), key=encode):
                 entry = self.get(key, start)
                 if entry is not None:
                     found.append((start, key, entry))

@@ -192,7 +192,7 @@ class Suppress(TableOperator):
         return self.parent.enable_old_values(force=force)
 
     def require_rows(self) -> tuple[str, ...]:
-        return (*self.parent.require_rows(), self.store)
+        return (self.store, *self.parent.require_rows())
 
 
 @dataclass(eq=False)
