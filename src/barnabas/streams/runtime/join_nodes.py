@@ -120,14 +120,14 @@ def _waiting(
     task, name = wiring.task, node.name
 
     def wait(key: Any, value: Any, timestamp: int, headers: Any) -> None:
-        if timestamp > observed[0]:
-            observed[0] = timestamp
         if value is None or (key is None and not operator.is_left):
             task.drop(name)
             return
         if key is None or observed[0] - grace > timestamp:
             join(key, value, timestamp, headers)
             return
+        if timestamp > observed[0]:
+            observed[0] = timestamp
         buffer.put(key, value, timestamp, headers)
         for held in buffer.pop_until(observed[0] - grace):
             join(*held)
@@ -240,7 +240,7 @@ def _outer_emitter(
             return
         times[1] = _MAX
         is_left_open = is_right_open = False
-        for timestamp, is_right, key in store.in_order():
+        for timestamp, is_right, key, value in store.in_order():
             times[1] = timestamp
             if is_left_open and is_right_open:
                 break
@@ -248,9 +248,7 @@ def _outer_emitter(
                 is_left_open |= not is_right
                 is_right_open |= is_right
                 continue
-            for value in store.data[timestamp, is_right, key]:
-                alone = joiner(key, None, value) if is_right else joiner(key, value, None)
-                forward(key, alone, timestamp, headers)
+            forward(key, joiner(key, None, value) if is_right else joiner(key, value, None), timestamp, headers)
             store.remove(timestamp, is_right, key)
 
     return emit

@@ -50,9 +50,16 @@ class OuterJoinStore(StateStore):
         place = self._place(entry)
         del self._order[bisect_left(self._order, place[:3], key=lambda each: each[:3])]
 
-    def in_order(self) -> list[tuple[int, bool, Any]]:
-        """Return timestamp, side and key of all rows, in order."""
-        return [(timestamp, not is_left, key) for timestamp, is_left, _, key in self._order]
+    def in_order(self) -> Iterator[tuple[int, bool, Any, Any]]:
+        """Iterate over timestamp, side, key and value of all rows; the rows that were returned may be removed."""
+        at = 0
+        while at < len(self._order):
+            place = self._order[at]
+            timestamp, is_left, _, key = place
+            for value in tuple(self.data[timestamp, not is_left, key]):
+                yield timestamp, not is_left, key, value
+            if at < len(self._order) and self._order[at] is place:
+                at += 1
 
     def _codec_pack(self, is_right: bool, values: list[Any]) -> bytes:
         pack = self.right_codec.pack if is_right else self.value_codec.pack
