@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.cache import cache_directory, locked
+from tools.kafka_jars import program, streams_libraries
+
 from conformance.streams import ours
 from conformance.streams.records import generate, write
 from conformance.streams.topologies import ALL
-from tools.cache import cache_directory, locked
-from tools.kafka_jars import program, streams_libraries
 
 JAVA = Path(__file__).parent / "java"
 COMPILE_SECONDS_MAX = 300
@@ -46,7 +47,16 @@ def run_kafka(input_file: Path, results: Path, names: Iterable[str]) -> None:
     """Run topologies with Apache Kafka's test driver; the results are files in a directory."""
     libraries = streams_libraries()
     path = f"{_classes(libraries)}:{libraries}/*"
-    command = [program("java"), "-Xmx512M", "-XX:+UseSerialGC", "-cp", path, "StreamsJudge", str(input_file), str(results)]
+    command = [
+        program("java"),
+        "-Xmx512M",
+        "-XX:+UseSerialGC",
+        "-cp",
+        path,
+        "StreamsJudge",
+        str(input_file),
+        str(results),
+    ]
     subprocess.run([*command, *names], check=True, timeout=RUN_SECONDS_MAX, stderr=subprocess.DEVNULL)
 
 

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from barnabas.streams import App
 from barnabas.streams.driver import Driver
+from barnabas.streams.runtime.task import Commit
 from barnabas.streams.topology.description import describe
 from conformance.streams.records import NULL, Sent
 from conformance.streams.topologies import ALL, topics
 
 OUTPUTS = ("out", "out2", "out3")
+LOG_ENTRIES_MAX = 40
+
+
+class LoggingDriver(Driver):
+    """Restores tasks from a log of changes, with a snapshot in the place of a long log, as a host does."""
+
+    def __init__(self, app: App) -> None:
+        self._log: dict[tuple[int, int], list[bytes]] = {}
+        super().__init__(app)
+
+    def _keep(self, place: tuple[int, int], commit: Commit) -> None:
+        super()._keep(place, commit)
+        log = self._log.setdefault(place, [])
+        log += commit.chunks
+        if len(log) > LOG_ENTRIES_MAX:
+            log[:] = self._tasks[place].snapshot(limit=200)
+
+    def _state(self, place: tuple[int, int]) -> list[bytes]:
+        return self._log.get(place, [])
 
 
 def description(name: str) -> str:
@@ -29,7 +49,7 @@ def run(name: str, records: list[Sent], *, restart_every: int = 0) -> list[str]:
     """
     app = App(name)
     ALL[name](app)
-    driver = Driver(app)
+    driver = LoggingDriver(app)
     read = topics(name)
     lines: list[str] = []
     for number, (topic, key, value, timestamp) in enumerate(records, 1):

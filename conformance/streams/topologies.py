@@ -704,9 +704,7 @@ def stream_table_left_join(app: App) -> None:
 @topology
 def stream_table_join_with_key(app: App) -> None:
     stream = left(app)
-    joined = stream.left_join(
-        right_table(app).filter(even), lambda k, x, y: text(k) + text(x) + text(y), value=str
-    )
+    joined = stream.left_join(right_table(app).filter(even), lambda k, x, y: text(k) + text(x) + text(y), value=str)
     joined.to("out")
 
 

@@ -13,6 +13,7 @@ PUBLIC = {
     "barnabas.testing": ["Broker", "BrokerProcess", "Cluster"],
     "barnabas.testing.plugin": ["broker"],
     "barnabas.client.cluster.cluster": ["Cluster"],
+    "barnabas.streams": ["App", "DeadLetter", "Processor", "Store", "Stream", "Table", "drive", "session"],
     "barnabas.client.producer": ["Producer"],
     "barnabas.client.consumer": ["Consumer"],
     "barnabas.client.admin.client": ["Admin"],

@@ -21,7 +21,7 @@ from barnabas.streams.durations import Duration, milliseconds
 from barnabas.streams.errors import StreamsError
 from barnabas.streams.runtime.key_value_store import TimestampedStore
 from barnabas.streams.runtime.store import StateStore
-from barnabas.streams.runtime.task import Headers, InputRecord, Row, Task
+from barnabas.streams.runtime.task import Commit, Headers, InputRecord, Row, Task
 from barnabas.streams.serdes import SerdeLike, codec_of
 from barnabas.streams.topology.copartition import check_partitions, task_counts
 from barnabas.streams.topology.node import Topology
@@ -56,9 +56,7 @@ class Driver:
         self._changelog: list[Row] = []
         self._batch = 0
         self._tasks: dict[tuple[int, int], Task] = {}
-        self._readers = {
-            topic: each.number for each in self._topology.sub_topologies for topic in each.topics
-        }
+        self._readers = {topic: each.number for each in self._topology.sub_topologies for topic in each.topics}
         self._globals: dict[str, StateStore] = {}
         for each in self._topology.sub_topologies:
             if each.is_global:
@@ -206,7 +204,7 @@ class Driver:
 
     def restart(self) -> None:
         """Replace all tasks by new ones with the state of the old ones, as after a crash and a restore."""
-        states = {place: list(task.snapshot()) for place, task in self._tasks.items()}
+        states = {place: self._state(place) for place in self._tasks}
         for task in self._tasks.values():
             task.close()
         self._tasks.clear()
@@ -225,6 +223,14 @@ class Driver:
             if task.sub_topology.is_global:
                 self._globals |= task.stores
 
+    def _keep(self, place: tuple[int, int], commit: Commit) -> None:
+        """Keep what a task changed; a host writes the blobs to its state."""
+        self._changelog += commit.changelog
+
+    def _state(self, place: tuple[int, int]) -> list[bytes]:
+        """Return the blobs from which a task is restored."""
+        return list(self._tasks[place].snapshot())
+
     def close(self) -> None:
         """Close the processors."""
         for task in self._tasks.values():
@@ -233,9 +239,10 @@ class Driver:
     def _source(self, topic: str) -> Source:
         for node in self._topology.nodes.values():
             source = node.operator
-            if isinstance(source, Source) and not source.is_internal:
-                if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
-                    return source
+            if not isinstance(source, Source) or source.is_internal:
+                continue
+            if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
+                return source
         known = ", ".join(self._topology.source_topics) or "none"
         raise StreamsError(f"the application does not read topic {topic}; it reads: {known}")
 
@@ -275,8 +282,8 @@ class Driver:
             is_global = self._topology.sub_topologies[number].is_global
             task = self._task(number, 0 if is_global else record[1])
             self._deliver(task.process([record]), waiting)
-        for task in self._tasks.values():
-            self._changelog += task.commit().changelog
+        for place, task in self._tasks.items():
+            self._keep(place, task.commit())
 
     def _deliver(self, rows: list[Row], waiting: dict[tuple[str, int], deque[InputRecord]]) -> None:
         for row in rows:

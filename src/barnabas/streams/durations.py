@@ -27,7 +27,7 @@ def milliseconds(duration: Duration) -> int:
         if duration < timedelta(0):
             raise TopologyError(f"a duration is negative: {duration}")
         return duration // _MILLISECOND
-    parts = _PART.findall(duration) if isinstance(duration, str) else []
+    parts = _PART.findall(str(duration))
     if not parts or "".join(number + unit for number, unit in parts) != duration:
         raise TopologyError(
             f"{duration!r} is not a duration; pass a timedelta, or a text such as '500ms', '30s', '5m', '1h30m' or '7d'"

@@ -1,4 +1,4 @@
-"""Errors of the Streams API: a topology that cannot be built, and a record that cannot be read, processed or written."""
+"""Errors of the Streams API: a topology that is not valid, a record that cannot be processed, state that is damaged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The nodes of a foreign-key join of two tables.
 
-The left side subscribes each of its rows to a row of the right side. The right side answers a subscription with its row,
-and answers again when the row changes. The left side joins the answers. Subscriptions travel by the foreign key, answers
-by the key of the left row, so both are repartitioned.
+The left side subscribes each of its rows to a row of the right side. The right side answers a subscription with its
+row, and answers again when the row changes. The left side joins the answers. Subscriptions travel by the foreign
+key, answers by the key of the left row, so both are repartitioned.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ def join_on_foreign_key(
     left._operator.enable_old_values(force=True)
 
     topic = naming.or_else(name, _PREFIX + "SUBSCRIPTION-REGISTRATION-", "-subscription-registration") + "-topic"
-    send_name = naming.or_else(
-        name, _PREFIX + "SUBSCRIPTION-REGISTRATION-", "-subscription-registration-processor"
-    )
+    send_name = naming.or_else(name, _PREFIX + "SUBSCRIPTION-REGISTRATION-", "-subscription-registration-processor")
     sender = SubscriptionSend(by, left._value, is_left)
     send = _processor(send_name, sender, on_error=on_error)
 

@@ -186,8 +186,6 @@ class GroupedStream(Generic[K, V]):
             writer.add_processor(name, operator, *parents)
             writer.add_store(store, name)
 
-        node = GraphNode(
-            name, write, operator=operator, window_grace_ms=window_grace_ms, is_output_versioned=False
-        )
+        node = GraphNode(name, write, operator=operator, window_grace_ms=window_grace_ms, is_output_versioned=False)
         self._graph.add(parent, node)
         return Table(self._graph, node, name, AggregateTable(operator), key, store.value, sources)

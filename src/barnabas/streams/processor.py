@@ -1,7 +1,7 @@
 """The Processor API: processors with typed stores, punctuators and access to the record's metadata.
 
-A processor declares its stores as annotations: ``seen: Store[str, list[int]]``. The name of the attribute is the name of
-the store; ``store(...)`` as the value sets another name, a time to live or a retention.
+A processor declares its stores as annotations: ``seen: Store[str, list[int]]``. The name of the attribute is the
+name of the store; ``store(...)`` as the value sets another name, a time to live or a retention.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def store(
 
 
 class Context:
-    """What a processor knows of its task; see the attributes of :class:`Processor`. The runtime has the one subclass."""
+    """What a processor knows of its task; see the attributes of :class:`Processor`. The runtime implements it."""
 
     application_id: str
     task: str

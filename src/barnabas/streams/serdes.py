@@ -1,9 +1,10 @@
 """Serdes of keys and values: what a type, a serde of the client or a pair of functions means as functions on bytes.
 
-A :class:`Codec` has two faces. ``encode`` and ``decode`` are the bytes that other programs see: output topics, changelog
-topics, the input of the partitioner. ``pack`` and ``unpack`` are the bytes of the state and of repartitioned records.
-They are the same functions if the type is known. Without a type a codec is *dynamic*: a ``str`` is written as UTF-8,
-``bytes`` as they are, everything else as JSON; packed, it is MessagePack, which keeps the types apart.
+A :class:`Codec` has two faces. ``encode`` and ``decode`` are the bytes that other programs see: output topics,
+changelog topics, the input of the partitioner. ``pack`` and ``unpack`` are the bytes of the state and of
+repartitioned records. They are the same functions if the type is known. Without a type a codec is *dynamic*: a
+``str`` is written as UTF-8, ``bytes`` as they are, everything else as JSON; packed, it is MessagePack, which keeps
+the types apart.
 """
 
 from __future__ import annotations

@@ -232,6 +232,8 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         value: type or serde of the values that it forwards.
         stores: names of stores of other nodes that it uses besides those that it declares.
         """
-        node, node_name = self._processor(processor, "KSTREAM-PROCESSVALUES-", tuple(stores), name, on_error, fixed=True)
+        node, node_name = self._processor(
+            processor, "KSTREAM-PROCESSVALUES-", tuple(stores), name, on_error, fixed=True
+        )
         needed = self._repartition_required
         return Stream(self._graph, node, node_name, self._key, value, self._sources, repartition_required=needed)

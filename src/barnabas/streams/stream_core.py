@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.processor import declared_stores
+from barnabas.streams.repartition import repartition_node
 from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.topology.graph import Graph, GraphNode
 from barnabas.streams.topology.operators import Operator, Process
@@ -93,4 +94,10 @@ class StreamCore(Generic[K, V]):
 
         return self._graph.add(self._node, GraphNode(node_name, write, operator=operator)), node_name
 
-
+    def _repartitioned_for_join(self, name: str) -> StreamCore[K, V]:
+        """This stream behind a repartition, which all joins of this stream share unless they have names."""
+        made, source = repartition_node(self._graph, name, self._key, self._value)
+        if self._repartitioned is None or name != self._name:
+            self._repartitioned = self._graph.add(self._node, made), source
+        node, _ = self._repartitioned
+        return self._stream(node, source, self._key, self._value, sources=frozenset({source}))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from barnabas.streams.durations import Duration, milliseconds
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.policies import ErrorPolicy
-from barnabas.streams.repartition import repartition_node
 from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.stream_core import StreamCore
 from barnabas.streams.stream_stream_join import JoinWindows, join_streams
@@ -302,7 +301,7 @@ class StreamJoins(StreamCore[K, V]):
         node_name = self._graph.naming.or_else(name, "KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-")
         grace_ms = None if grace is None else milliseconds(grace)
         buffer = None if grace is None else StoreSpec(f"{node_name}-Buffer", "buffer", this._key, this._value)
-        operator = StreamTableJoin(other._operator, joiner, is_left, grace_ms, buffer and buffer.name)
+        operator = StreamTableJoin(other._operator, joiner, is_left, grace_ms, None if buffer is None else buffer.name)
         read = other._operator.require_rows()
 
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
@@ -338,19 +337,15 @@ class StreamJoins(StreamCore[K, V]):
         self._graph.add(self._node, node)
         return self._stream(node, node_name, self._key, value, repartition_required=self._repartition_required)
 
-    def _repartitioned_for_join(self, name: str) -> StreamCore[K, V]:
-        """This stream behind a repartition, which all joins of this stream share unless they have names."""
-        made, source = repartition_node(self._graph, name, self._key, self._value)
-        if self._repartitioned is None or name != self._name:
-            self._repartitioned = self._graph.add(self._node, made), source
-        node, _ = self._repartitioned
-        return self._stream(node, source, self._key, self._value, sources=frozenset({source}))
-
 
 def _check_history(writer: TopologyWriter, name: str, stores: tuple[str, ...], grace_ms: int) -> None:
     for store in stores:
         spec = writer.versioned(store)
         if spec is None:
-            raise TopologyError(f"{name}: a join with a grace period needs a versioned table; pass versioned= to table()")
+            raise TopologyError(
+                f"{name}: a join with a grace period needs a versioned table; pass versioned= to table()"
+            )
         if spec.retention_ms < grace_ms:
-            raise TopologyError(f"{name}: the grace period is longer than the {spec.retention_ms} ms of history of {store}")
+            raise TopologyError(
+                f"{name}: the grace period is longer than the {spec.retention_ms} ms of history of {store}"
+            )

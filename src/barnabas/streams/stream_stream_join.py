@@ -70,7 +70,7 @@ def join_streams(
         return StreamJoinSide(
             is_left,
             other_store.name if is_left else this_store.name,
-            outer_store and outer_store.name,
+            None if outer_store is None else outer_store.name,
             left_outer if is_left else right_outer,
             windows.before_ms,
             windows.after_ms,

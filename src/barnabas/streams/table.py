@@ -193,9 +193,7 @@ class Table(TableJoins[K, V]):
         store_name = f"{name}-store" if name is not None else self._graph.naming.store("KTABLE-SUPPRESS-")
         wait_ms = window_grace_ms(self._node) if is_final else milliseconds(until)
         early = when_full == "emit_early" or (when_full is None and not is_final)
-        operator = Suppress(
-            self._operator, store_name, wait_ms, is_final, max_records, max_bytes, emit_early=early
-        )
+        operator = Suppress(self._operator, store_name, wait_ms, is_final, max_records, max_bytes, emit_early=early)
         self._operator.enable_old_values(force=True)  # the buffer keeps the value from before the first change
         spec = StoreSpec(store_name, "suppress", self._key, self._value)
 

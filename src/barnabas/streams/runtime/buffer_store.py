@@ -14,14 +14,14 @@ from barnabas.streams.topology.stores import StoreSpec
 __all__ = ["Buffered", "RecordBuffer", "SuppressBuffer"]
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_Packed = tuple[int, bytes | None, bytes | None, bytes | None, int, bool, tuple[tuple[str, bytes | None], ...]]
+_Packed = tuple[int, bytes | None, bytes | None, bytes | None, int, bool, tuple[tuple[str, bytes | None], ...], int]
 _decode: Final = msgspec.msgpack.Decoder(_Packed).decode
 _PackedRecord = tuple[int, bytes | None, tuple[tuple[str, bytes | None], ...]]
 _decode_record: Final = msgspec.msgpack.Decoder(_PackedRecord).decode
 
 
 class Buffered(NamedTuple):
-    """A change that is held back. ``time`` is its place in the order; the prior value is that before the first change."""
+    """A change that is held back. ``time`` is its place in the order; ``prior`` the value before the first change."""
 
     time: int
     new: Any
@@ -30,6 +30,7 @@ class Buffered(NamedTuple):
     timestamp: int
     latest: bool
     headers: tuple[tuple[str, bytes | None], ...]
+    topic_size: int  # length of the name of the input topic, which Kafka counts as part of the entry
 
 
 class SuppressBuffer(StateStore):
@@ -41,7 +42,6 @@ class SuppressBuffer(StateStore):
         self._order: list[tuple[int, bytes, Any]] = []  # a heap
         self.size = 0  # bytes, as Kafka estimates them; counted if the buffer has a limit of bytes
         self.counts_bytes = False
-        self.record_bytes = 0  # bytes of topic and headers of the current record
 
     @property
     def first_time(self) -> int | None:
@@ -78,12 +78,12 @@ class SuppressBuffer(StateStore):
         new = b"" if change.new is None else pack(change.new)
         values = len(prior) + (0 if old == prior else len(old)) + len(new)
         headers = sum(len(name) + (0 if value is None else len(value)) for name, value in change.headers)
-        return 8 + len(self.key_codec.encode(key)) + values + 20 + self.record_bytes + headers
+        return 8 + len(self.key_codec.encode(key)) + values + 20 + change.topic_size + headers
 
     def _pack(self, change: Buffered) -> bytes:
         pack = self.value_codec.pack
         values = [None if value is None else pack(value) for value in change[1:4]]
-        return _encode((change.time, *values, change.timestamp, change.latest, change.headers))
+        return _encode((change.time, *values, *change[4:]))
 
     def packed(self, key: Any) -> tuple[bytes, bytes | None]:
         change = self.data.get(key)
@@ -101,9 +101,17 @@ class SuppressBuffer(StateStore):
         time = None
         if value is not None:
             unpack = self.value_codec.unpack
-            time, new, old, prior, timestamp, latest, headers = _decode(value)
-            values = [None if each is None else unpack(each) for each in (new, old, prior)]
-            self.data[found] = Buffered(time, *values, timestamp, latest, headers)
+            time, new, old, prior, timestamp, latest, headers, topic_size = _decode(value)
+            self.data[found] = Buffered(
+                time,
+                None if new is None else unpack(new),
+                None if old is None else unpack(old),
+                None if prior is None else unpack(prior),
+                timestamp,
+                latest,
+                headers,
+                topic_size,
+            )
             if self.counts_bytes:
                 self.size += self._bytes(found, self.data[found])
         if before is not None and before.time != time:

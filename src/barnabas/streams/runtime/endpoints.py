@@ -60,7 +60,7 @@ def _decoder(
                 if at is not None and value is not None:
                     timestamp = at(value)
                 if timestamp < 0:
-                    raise ValueError(f"the timestamp is {timestamp}; pass at= to take it from the value")  # noqa: TRY301
+                    raise ValueError(f"the timestamp is {timestamp}; pass at= to take it from the value")
             except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
                 task.record = record
                 fail(error)
@@ -179,11 +179,10 @@ def _repartition(wiring: Wiring, node: Node, topic: str, key_codec: Codec) -> Fo
     def write(key: Any, value: bytes | None, timestamp: int, headers: Any, partition: int | None = None) -> None:
         try:
             packed = None if key is None else pack(key)
-            if partition is None:
-                if packed is None:
-                    partition = own
-                else:
-                    partition = (murmur2(packed if is_same else encode(key)) & _POSITIVE) % count
+            if packed is None and partition is None:
+                partition = own
+            elif partition is None:
+                partition = (murmur2(packed if is_same else encode(key)) & _POSITIVE) % count
         except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
             fail(error)
             return

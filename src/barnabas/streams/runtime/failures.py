@@ -51,7 +51,9 @@ class Failures:
             where = f"offset {offset} of {topic}-{partition}" if topic else "a punctuator"
             message = f"{node.name}: {action} {where} failed: {type(error).__name__}: {error}"
             if isinstance(policy, Fail):
-                raise ProcessingFailed(message, node=node.name, topic=topic, partition=partition, offset=offset) from error
+                raise ProcessingFailed(
+                    message, node=node.name, topic=topic, partition=partition, offset=offset
+                ) from error
             _log.warning("%s; the record is dropped", message)
             self._task.drop(node.name)
             if isinstance(policy, DeadLetter) and topic:

@@ -86,9 +86,8 @@ def build_stream_table_join(wiring: Wiring, node: Node, operator: StreamTableJoi
             task.drop(name)
             return
         try:
-            if key is None:
-                row = None
-            else:
+            row = None
+            if key is not None:
                 row = row_of(key) if versions is None else versions.get(key, timestamp)
             if row is None and not is_left:
                 return
@@ -110,9 +109,7 @@ def _versions(wiring: Wiring, operator: StreamTableJoin) -> VersionedStore | Non
     return None
 
 
-def _waiting(
-    wiring: Wiring, node: Node, operator: StreamTableJoin, buffer: RecordBuffer, join: Forward
-) -> Forward:
+def _waiting(wiring: Wiring, node: Node, operator: StreamTableJoin, buffer: RecordBuffer, join: Forward) -> Forward:
     """Records wait until stream time is past their grace period; late ones are joined at once."""
     observed = wiring.task.cell(f"waiting:{node.name}", -1)
     grace = operator.grace_ms
@@ -177,7 +174,7 @@ def build_stream_join_side(wiring: Wiring, node: Node, operator: StreamJoinSide)
     """Join a record with the rows of the other side whose time is in the window, in order of their time."""
     forward, fail = wiring.forward(node), wiring.fail(node)
     other: JoinStore = wiring.store(operator.other_store)
-    rows_of = other.data.get
+    rows_of = other.data
     starts = other.starts
     outer_store: OuterJoinStore | None = None if operator.outer_store is None else wiring.store(operator.outer_store)
     three = with_key_first(operator.joiner)
@@ -207,7 +204,7 @@ def build_stream_join_side(wiring: Wiring, node: Node, operator: StreamJoinSide)
                     if outer_store is not None:
                         outer_store.remove(time, is_left, key)  # the other side of a left row is the right one
                     later = time if time > timestamp else timestamp
-                    for row in tuple(rows_of(key)[time]):
+                    for row in tuple(rows_of[key][time]):
                         forward(key, three(key, value, row) if is_left else three(key, row, value), later, headers)
                 if found or not outer:
                     return

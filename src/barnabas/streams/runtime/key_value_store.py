@@ -15,7 +15,7 @@ _MISSING = object()
 
 
 class TimestampedStore(StateStore):
-    """The store of a table or an aggregation: key -> (value, timestamp). Nodes use ``data`` and ``changed`` directly."""
+    """The store of a table or an aggregation: key -> (value, timestamp). Nodes use ``data`` and ``changed`` as is."""
 
     def __init__(self, spec: StoreSpec, topic: str) -> None:
         super().__init__(spec, topic)

@@ -32,7 +32,9 @@ def payload_encoder(payload: Payload, write: Forward, codec: Codec) -> Forward:
         parts = None if new is None else pack(new), None if old is None else pack(old), latest
         write(key, _encode(parts), timestamp, headers)
 
-    def subscription(foreign_key: Any, message: tuple[int, Any, bytes | None, int], timestamp: int, headers: Any) -> None:
+    def subscription(
+        foreign_key: Any, message: tuple[int, Any, bytes | None, int], timestamp: int, headers: Any
+    ) -> None:
         instruction, primary_key, digest, partition = message
         write(foreign_key, _encode((instruction, pack(primary_key), digest, partition)), timestamp, headers)
 

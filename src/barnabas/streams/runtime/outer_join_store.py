@@ -16,7 +16,7 @@ __all__ = ["OuterJoinStore"]
 
 
 class OuterJoinStore(StateStore):
-    """Rows by timestamp, side and key; they are emitted in this order, rows of the right side before those of the left."""
+    """Rows by timestamp, side and key, in the order in which they are emitted: the right side before the left."""
 
     def __init__(self, spec: StoreSpec, topic: str) -> None:
         super().__init__(spec, topic)

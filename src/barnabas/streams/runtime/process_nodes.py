@@ -110,7 +110,9 @@ def build_process(wiring: Wiring, node: Node, operator: Process) -> Forward:
     for name in operator.stores:
         if name not in declared:
             if not name.isidentifier():
-                raise TopologyError(f"{node.name}: the store {name!r} cannot be an attribute; declare it with store(name=)")
+                raise TopologyError(
+                    f"{node.name}: the store {name!r} cannot be an attribute; declare it with store(name=)"
+                )
             setattr(processor, name, _face(wiring.store(name)))
 
     def start() -> None:

@@ -1,8 +1,8 @@
 """The aggregation over sliding windows: a window ends at each record, and one begins right after each record.
 
-For a record at ``t`` and a difference ``d`` the *left* window is ``[t - d, t]`` and the *right* window ``[t + 1, t + 1 + d]``.
-Existing windows that hold ``t`` are updated, the left window is made, the right window is made if later records are known,
-and the right window of the record before is made if this record falls into it.
+For a record at ``t`` and a difference ``d`` the *left* window is ``[t - d, t]`` and the *right* window ``[t + 1, t +
+1 + d]``. Existing windows that hold ``t`` are updated, the left window is made, the right window is made if later
+records are known, and the right window of the record before is made if this record falls into it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.streams.functions import with_key_first
-from barnabas.streams.runtime.wiring import Forward, Wiring
 from barnabas.streams.runtime.window_store import WindowStore
+from barnabas.streams.runtime.wiring import Forward, Wiring
 from barnabas.streams.topology.node import Node
 from barnabas.streams.topology.operators import WindowAggregate
 from barnabas.streams.windows import SlidingWindows, Windowed
@@ -44,7 +44,7 @@ class _Sliding:
         self.difference = windows.difference_ms
         self.send_old = operator.send_old
         self.on_close = operator.on_close
-        self.drop = lambda: wiring.task.drop(node.name)
+        self.task, self.name = wiring.task, node.name
 
     def emit_update(self, record: _Arrived, start: int, new: Any, old: Any, time: int) -> None:
         if not self.on_close:
@@ -54,7 +54,7 @@ class _Sliding:
     def update(self, record: _Arrived, start: int, entry: tuple[Any, int] | None) -> None:
         """Add the record to a window that is open; ``entry`` is its aggregate so far."""
         if start + self.difference < record.close:
-            self.drop()
+            self.task.drop(self.name)
             return
         old = None if entry is None else entry[0]
         new = self.function(record.key, old, record.value)
@@ -181,9 +181,7 @@ def build_sliding(wiring: Wiring, node: Node, operator: WindowAggregate, windows
     return aggregate
 
 
-def _emitter(
-    wiring: Wiring, node: Node, operator: WindowAggregate, difference: int
-) -> Callable[[int, Any], None]:
+def _emitter(wiring: Wiring, node: Node, operator: WindowAggregate, difference: int) -> Callable[[int, Any], None]:
     """Return a function that emits the windows that closed since it was called last."""
     forward = wiring.forward(node)
     store: WindowStore = wiring.store(operator.store)

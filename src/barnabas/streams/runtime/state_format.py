@@ -1,7 +1,7 @@
 """The format of state blobs: a version byte, then MessagePack. No pickle, so a blob never runs code when it is read.
 
-A blob holds ``[cells, [[store, [key, value, key, value, ...]], ...]]``. ``cells`` are the numbers that nodes keep beside
-their stores, by name. Keys and values are packed by the store; a value of nil deletes the key.
+A blob holds ``[cells, [[store, [key, value, key, value, ...]], ...]]``. ``cells`` are the numbers that nodes keep
+beside their stores, by name. Keys and values are packed by the store; a value of nil deletes the key.
 """
 
 from __future__ import annotations

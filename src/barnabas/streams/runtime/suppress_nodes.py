@@ -35,10 +35,8 @@ def build_suppress(wiring: Wiring, node: Node, operator: Suppress) -> Forward:
     def suppress(key: Any, new: Any, old: Any, timestamp: int, headers: Any, latest: bool) -> None:
         if timestamp > observed[0]:
             observed[0] = timestamp
-        if max_bytes is not None:
-            buffer.record_bytes = len(task.record[0])
         time = key[2] if is_final else timestamp
-        buffer.put(key, Buffered(time, new, old, old, timestamp, latest, headers))
+        buffer.put(key, Buffered(time, new, old, old, timestamp, latest, headers, len(task.record[0])))
         expiry = observed[0] - wait
         while (first := buffer.first_time) is not None and first <= expiry:
             emit_first()

@@ -11,19 +11,20 @@ persistence. The interface, in the order in which a host uses it for each batch:
     commit = task.commit()                     # what changed: blobs for the state, rows for changelog topics
     chunks = task.snapshot()                   # instead of the log of changes, whenever the host wants to compact it
 
-*Input records* are tuples ``(topic, partition, offset, timestamp, key, value, headers)`` with bytes or None as key and
-value: a ``ConsumerRecord`` of the client. Records of one topic and partition must be in the order of their offsets. Between
-partitions the task chooses as Kafka does: the smallest timestamp at the head of a partition comes first. The topic of an
-internal record is the internal topic's name without the application's id, its key and value are those of the row.
+*Input records* are tuples ``(topic, partition, offset, timestamp, key, value, headers)`` with bytes or None as key
+and value: a ``ConsumerRecord`` of the client. Records of one topic and partition must be in the order of their
+offsets. Between partitions the task chooses as Kafka does: the smallest timestamp at the head of a partition comes
+first. The topic of an internal record is the internal topic's name without the application's id, its key and value
+are those of the row.
 
 *Output rows* are :class:`Row` tuples. A row with ``is_internal`` is a repartitioned record: it goes to the task of
-``partition`` in the sub-topology that reads ``topic``, in the same order in which the rows of a task come. Other rows go
-to the topic; ``partition`` is None if the producer's default partitioner is to choose.
+``partition`` in the sub-topology that reads ``topic``, in the same order in which the rows of a task come. Other
+rows go to the topic; ``partition`` is None if the producer's default partitioner is to choose.
 
-*State.* All memory of a task is in its stores and cells, so a task that was restored continues as if nothing had happened.
-``commit()`` returns blobs of at most 1 MiB (unless a single entry is larger) with what changed since the last call;
-restoring the blobs of a snapshot and then those of all later commits, in order, gives the same task. A task whose batch
-failed must be dropped.
+*State.* All memory of a task is in its stores and cells, so a task that was restored continues as if nothing had
+happened. ``commit()`` returns blobs of at most 1 MiB (unless a single entry is larger) with what changed since the
+last call; restoring the blobs of a snapshot and then those of all later commits, in order, gives the same task. A
+task whose batch failed must be dropped.
 
 *Global tables.* A sub-topology with ``is_global`` is a task as well; it is fed with all partitions of its topic. Its
 ``stores`` are passed to the other tasks as ``globals``.
@@ -188,9 +189,7 @@ class Task:
             if store.spec.is_named and store.changed:
                 topic = self.topology.changelog(store.name)
                 changelog += [Row(topic, self.partition, *entry[:2], (), entry[2]) for entry in store.changelog()]
-        entries = (
-            (store.name, key, value) for store in self.stores.values() for key, value in store.take_changes()
-        )
+        entries = ((store.name, key, value) for store in self.stores.values() for key, value in store.take_changes())
         return Commit(list(encode_chunks(self.cells, entries)), changelog)
 
     def snapshot(self, limit: int = CHUNK_BYTES_MAX) -> Iterator[bytes]:

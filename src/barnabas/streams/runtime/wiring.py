@@ -125,5 +125,3 @@ class Wiring:
         if count is None:
             raise TopologyError(f"the number of partitions of {topic} is not known; the topic must exist at the start")
         return count
-
-

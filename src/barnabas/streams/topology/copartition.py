@@ -28,7 +28,9 @@ def check_partitions(topology: Topology, partitions: Mapping[str, int]) -> dict[
     while open_topics := [topic for topic in topology.internal_topics if topic not in known]:
         sized = {topic: size for topic in open_topics if (size := _writers_size(topology, topic, known))}
         if not sized:
-            raise TopologyError(f"the number of partitions of {', '.join(open_topics)} depends on itself; use repartition(partitions=)")
+            raise TopologyError(
+                f"the number of partitions of {', '.join(open_topics)} depends on itself; use repartition(partitions=)"
+            )
         topic = next(iter(sized))
         known[topic] = sized[topic]
         _agree(topology, known)

@@ -28,7 +28,9 @@ class _Drawn:
         operator = self.node.operator
         before, after = _names(self.before), _names(self.after)
         if isinstance(operator, Source):
-            read = f"[{', '.join(hash_order(operator.topics))}]" if operator.pattern is None else operator.pattern.pattern
+            read = (
+                f"[{', '.join(hash_order(operator.topics))}]" if operator.pattern is None else operator.pattern.pattern
+            )
             return f"Source: {self.name} (topics: {read})\n      --> {after}"
         if isinstance(operator, Sink):
             if operator.topic is not None:

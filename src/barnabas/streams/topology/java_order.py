@@ -1,7 +1,7 @@
 """The order in which Java's hash sets and tree sets hand out their members, which Kafka's descriptions depend on.
 
-A tree set orders its members when they are added. Kafka's sets compare nodes by a size that grows later, so the order of
-the description follows from the history of the insertions and not from the final sizes.
+A tree set orders its members when they are added. Kafka's sets compare nodes by a size that grows later, so the
+order of the description follows from the history of the insertions and not from the final sizes.
 """
 
 from __future__ import annotations

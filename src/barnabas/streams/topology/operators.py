@@ -181,7 +181,7 @@ class StreamJoinSide(Operator):
 class StreamTableJoin(Operator):
     """Joins each record with the current row of a table. ``joiner(key, value, row)``.
 
-    With ``grace_ms`` records wait in ``buffer`` until stream time has passed, and are joined with the row of their time.
+    With ``grace_ms`` records wait in ``buffer`` until that time has passed, and are joined with the row of their time.
     """
 
     table: Any  # the table's operator, which knows how to look up a row

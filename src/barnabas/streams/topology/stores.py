@@ -10,7 +10,16 @@ from barnabas.streams.serdes import SerdeLike
 __all__ = ["StoreKind", "StoreSpec"]
 
 StoreKind: TypeAlias = Literal[
-    "key_value", "timestamped", "window", "session", "versioned", "join", "outer_join", "suppress", "buffer", "subscription"
+    "key_value",
+    "timestamped",
+    "window",
+    "session",
+    "versioned",
+    "join",
+    "outer_join",
+    "suppress",
+    "buffer",
+    "subscription",
 ]
 
 

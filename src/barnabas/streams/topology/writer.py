@@ -49,7 +49,7 @@ class TopologyWriter:
         for topic in source.topics:
             if topic in self._topics:
                 raise TopologyError(
-                    f"topic {topic} is read by {self._topics[topic]} and by {name}; read it once and use the result twice"
+                    f"topic {topic} is read by {self._topics[topic]} and by {name}; read it once and use that twice"
                 )
             self._topics[topic] = name
         self._add(Node(name, source, on_error=on_error))
