@@ -410,25 +410,25 @@ def session_aggregate(app: App) -> None:
 @topology
 def tumbling_close(app: App) -> None:
     windows = left(app).group_by_key().window(tumbling("100ms", grace="30ms"))
-    to_windowed(windows.emit_on_window_close().count(store="closing"), LONG, 100)
+    to_windowed(windows.emit_on_window_close().count(store="closing", retention="365d"), LONG, 100)
 
 
 @topology
 def hopping_close(app: App) -> None:
     windows = left(app).group_by_key().window(hopping("100ms", "40ms", grace="30ms")).emit_on_window_close()
-    to_windowed(windows.aggregate(str, add_text, value=str), str, 100)
+    to_windowed(windows.aggregate(str, add_text, value=str, retention="365d"), str, 100)
 
 
 @topology
 def sliding_close(app: App) -> None:
     windows = left(app).group_by_key().window(sliding("60ms", grace="30ms"))
-    to_windowed(windows.emit_on_window_close().count(store="closing"), LONG, 60)
+    to_windowed(windows.emit_on_window_close().count(store="closing", retention="365d"), LONG, 60)
 
 
 @topology
 def session_close(app: App) -> None:
     windows = left(app).group_by_key().window(session("25ms", grace="40ms"))
-    to_session(windows.emit_on_window_close().count(), LONG)
+    to_session(windows.emit_on_window_close().count(store="closing", retention="365d"), LONG)
 
 
 @topology

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from conformance.streams import ours, slice
+from conformance.streams import ours, recorded
 from conformance.streams.judge import judge
 from conformance.streams.records import generate
 from conformance.streams.topologies import ALL
 
-ANSWERS = slice.answers()
-RECORDS = generate(slice.SEED, slice.RECORDS)
+ANSWERS = recorded.answers()
+RECORDS = generate(recorded.SEED, recorded.RECORDS)
 
 
 def test_all_topologies_are_recorded() -> None:

@@ -236,7 +236,7 @@ final class Topologies {
         put("tumbling_close", b -> toWindowed(left(b).groupByKey(G).windowedBy(tumbling(100, 30)).emitStrategy(EmitStrategy.onWindowClose()).count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("closing").withRetention(LONG)), L, 100));
         put("hopping_close", b -> toWindowed(left(b).groupByKey(G).windowedBy(hopping(100, 40, 30)).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", (k, v, a) -> add(a, "" + v), windowed().withRetention(LONG)), S, 100));
         put("sliding_close", b -> toWindowed(left(b).groupByKey(G).windowedBy(sliding(60, 30)).emitStrategy(EmitStrategy.onWindowClose()).count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("closing").withRetention(LONG)), L, 60));
-        put("session_close", b -> toSession(left(b).groupByKey(G).windowedBy(session(25, 40)).emitStrategy(EmitStrategy.onWindowClose()).count(), L));
+        put("session_close", b -> toSession(left(b).groupByKey(G).windowedBy(session(25, 40)).emitStrategy(EmitStrategy.onWindowClose()).count(Materialized.<String, Long, SessionStore<Bytes, byte[]>>as("closing").withRetention(LONG)), L));
         put("cogroup_tumbling", b -> toWindowed(grouped(b).windowedBy(tumbling(100, 30)).aggregate(() -> "", windowed()), S, 100));
         put("cogroup_sliding", b -> toWindowed(grouped(b).windowedBy(sliding(40, 30)).aggregate(() -> "", windowed()), S, 40));
         put("cogroup_session", b -> toSession(grouped(b).windowedBy(session(20, 30)).aggregate(() -> "", (k, one, other) -> add(one, other), sessions()), S));

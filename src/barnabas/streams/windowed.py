@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar, overload
 
+from barnabas.streams.durations import Duration, milliseconds
+from barnabas.streams.errors import TopologyError
 from barnabas.streams.grouped import GroupedStream, count_function, reduce_function
 from barnabas.streams.serdes import SerdeLike, WindowedSerde
 from barnabas.streams.table import Table
@@ -37,25 +40,34 @@ class TimeWindowedStream(Generic[K, V]):
         """Emit one final result for each window, when it closes, instead of every update."""
         return TimeWindowedStream(self._grouped, self._windows, on_close=True)
 
-    def count(self, *, store: str | None = None, name: str | None = None) -> Table[Windowed[K], int]:
+    def count(
+        self, *, store: str | None = None, retention: Duration | None = None, name: str | None = None
+    ) -> Table[Windowed[K], int]:
         """Count the records of each key and window.
 
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, retention, name)
 
     def reduce(
-        self, function: Callable[[V, V], V], *, store: str | None = None, name: str | None = None
+        self,
+        function: Callable[[V, V], V],
+        *,
+        store: str | None = None,
+        retention: Duration | None = None,
+        name: str | None = None,
     ) -> Table[Windowed[K], V]:
         """Combine the values of each key and window.
 
         function: function of the aggregate and the new value; the first value is the aggregate.
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
         reducer = reduce_function(function)
-        return self._aggregate("KSTREAM-REDUCE-", lambda: None, reducer, self._grouped._value, store, name)
+        return self._aggregate("KSTREAM-REDUCE-", lambda: None, reducer, self._grouped._value, store, retention, name)
 
     @overload
     def aggregate(
@@ -65,6 +77,7 @@ class TimeWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
+        retention: Duration | None = ...,
         name: str | None = ...,
     ) -> Table[Windowed[K], A]: ...
     @overload
@@ -75,6 +88,7 @@ class TimeWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
+        retention: Duration | None = ...,
         name: str | None = ...,
     ) -> Table[Windowed[K], A]: ...
     def aggregate(
@@ -84,6 +98,7 @@ class TimeWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = None,
         store: str | None = None,
+        retention: Duration | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], A]:
         """Aggregate the values of each key and window.
@@ -93,9 +108,10 @@ class TimeWindowedStream(Generic[K, V]):
             aggregate and must not change the old one.
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, retention, name)
 
     def _aggregate(
         self,
@@ -104,12 +120,14 @@ class TimeWindowedStream(Generic[K, V]):
         function: Callable[..., Any],
         value: SerdeLike[Any] | None,
         store: str | None,
+        retention: Duration | None,
         name: str | None,
     ) -> Table[Windowed[K], Any]:
         naming = self._grouped._graph.naming
         store_name = store if store is not None else naming.store(prefix)
         node_name = naming.or_else(name, prefix)
         spec = window_store(store_name, self._windows, self._grouped._key, value, is_named=store is not None)
+        spec = _retained(spec, retention)
         operator = WindowAggregate(store_name, self._windows, initializer, function, self._on_close)
         key = WindowedSerde(self._grouped._key, spec.size_ms, is_session=False)
         return self._grouped._build(node_name, spec, operator, key, window_grace_ms=self._windows.grace_ms)
@@ -127,21 +145,32 @@ class SessionWindowedStream(Generic[K, V]):
         """Emit one final result for each session, when it closes, instead of every update."""
         return SessionWindowedStream(self._grouped, self._windows, on_close=True)
 
-    def count(self, *, store: str | None = None, name: str | None = None) -> Table[Windowed[K], int]:
+    def count(
+        self, *, store: str | None = None, retention: Duration | None = None, name: str | None = None
+    ) -> Table[Windowed[K], int]:
         """Count the records of each key and session.
 
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, _add_counts, int, store, name)
+        return self._aggregate(
+            "KSTREAM-AGGREGATE-", lambda: 0, count_function, _add_counts, int, store, retention, name
+        )
 
     def reduce(
-        self, function: Callable[[V, V], V], *, store: str | None = None, name: str | None = None
+        self,
+        function: Callable[[V, V], V],
+        *,
+        store: str | None = None,
+        retention: Duration | None = None,
+        name: str | None = None,
     ) -> Table[Windowed[K], V]:
         """Combine the values of each key and session.
 
         function: function of the aggregate and the new value; it also merges the aggregates of two sessions.
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
         reducer = reduce_function(function)
@@ -149,7 +178,9 @@ class SessionWindowedStream(Generic[K, V]):
         def merge(one: V | None, other: V) -> V:
             return other if one is None else function(one, other)
 
-        return self._aggregate("KSTREAM-REDUCE-", lambda: None, reducer, merge, self._grouped._value, store, name)
+        return self._aggregate(
+            "KSTREAM-REDUCE-", lambda: None, reducer, merge, self._grouped._value, store, retention, name
+        )
 
     @overload
     def aggregate(
@@ -160,6 +191,7 @@ class SessionWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
+        retention: Duration | None = ...,
         name: str | None = ...,
     ) -> Table[Windowed[K], A]: ...
     @overload
@@ -171,6 +203,7 @@ class SessionWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
+        retention: Duration | None = ...,
         name: str | None = ...,
     ) -> Table[Windowed[K], A]: ...
     def aggregate(
@@ -181,6 +214,7 @@ class SessionWindowedStream(Generic[K, V]):
         *,
         value: SerdeLike[A] | None = None,
         store: str | None = None,
+        retention: Duration | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], A]:
         """Aggregate the values of each key and session.
@@ -191,9 +225,10 @@ class SessionWindowedStream(Generic[K, V]):
         merge: function of two aggregates, or of key and two aggregates, for sessions that become one.
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
         store: name of the store; a named store has a changelog topic and can be queried.
+        retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, merge, value, store, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, merge, value, store, retention, name)
 
     def _aggregate(
         self,
@@ -203,6 +238,7 @@ class SessionWindowedStream(Generic[K, V]):
         merge: Callable[..., Any],
         value: SerdeLike[Any] | None,
         store: str | None,
+        retention: Duration | None,
         name: str | None,
     ) -> Table[Windowed[K], Any]:
         naming = self._grouped._graph.naming
@@ -210,10 +246,22 @@ class SessionWindowedStream(Generic[K, V]):
         store_name = store if store is not None else naming.store(prefix)
         node_name = naming.or_else(name, prefix)
         spec = session_store(store_name, windows, self._grouped._key, value, is_named=store is not None)
+        spec = _retained(spec, retention)
         operator = SessionAggregate(store_name, windows, initializer, function, merge, self._on_close)
         key = WindowedSerde(self._grouped._key, 0, is_session=True)
         grace_ms = windows.gap_ms + windows.grace_ms
         return self._grouped._build(node_name, spec, operator, key, window_grace_ms=grace_ms)
+
+
+def _retained(spec: StoreSpec, retention: Duration | None) -> StoreSpec:
+    if retention is None:
+        return spec
+    retention_ms = milliseconds(retention)
+    if retention_ms < spec.retention_ms:
+        raise TopologyError(
+            f"the retention {retention} of {spec.name} is shorter than the {spec.retention_ms} ms until windows close"
+        )
+    return replace(spec, retention_ms=retention_ms)
 
 
 def window_store(

@@ -171,7 +171,7 @@ class Forgetful(Processor[str, str, str, str]):
 
 
 def test_a_store_without_its_retention_is_refused() -> None:
-    with pytest.raises(TopologyError, match="Forgetful.sessions needs a retention"):
+    with pytest.raises(TopologyError, match=r"Forgetful\.sessions needs a retention"):
         app_of(Forgetful)
 
 

@@ -76,6 +76,7 @@ def _build_time_windows(wiring: Wiring, node: Node, operator: WindowAggregate, w
     size, advance, grace = windows.size_ms, windows.advance_ms, windows.grace_ms
     observed = task.cell(f"windows:{name}", _UNSET)
     emit = _time_windows_emitter(wiring, node, operator, windows) if on_close else None
+    make = tuple.__new__  # faster than the constructor of a named tuple
 
     def aggregate(key: Any, value: Any, timestamp: int, headers: Any) -> None:
         if key is None:
@@ -108,7 +109,8 @@ def _build_time_windows(wiring: Wiring, node: Node, operator: WindowAggregate, w
                 if existing is None:
                     existing = data.get(key)
                 if not on_close:
-                    forward(Windowed(key, start, end), new, old if send_old else None, time, headers, True)
+                    window = make(Windowed, (key, start, end))
+                    forward(window, new, old if send_old else None, time, headers, True)
             else:
                 task.drop(name)
             start += advance

@@ -43,20 +43,31 @@ class SuppressBuffer(StateStore):
         self.size = 0  # bytes, as Kafka estimates them; counted if the buffer has a limit of bytes
         self.counts_bytes = False
 
-    @property
-    def first_time(self) -> int | None:
-        """The time of the oldest change; None if the buffer is empty."""
-        return self._order[0][0] if self._order else None
+    def is_due(self, time: int) -> bool:
+        """Tell whether the oldest change is of a time or before it."""
+        return bool(self._order) and self._order[0][0] <= time
 
-    def put(self, key: Any, change: Buffered) -> None:
+    def put(
+        self,
+        key: Any,
+        time: int,
+        new: Any,
+        old: Any,
+        timestamp: int,
+        headers: tuple[tuple[str, bytes | None], ...],
+        latest: bool,
+        topic_size: int,
+    ) -> None:
         """Add a change, or replace one of the same key, which keeps its place in the order."""
         before = self.data.get(key)
+        prior = old
         if before is None:
-            heapq.heappush(self._order, (change.time, self.key_codec.encode(key), key))
+            heapq.heappush(self._order, (time, self.key_codec.encode(key), key))
         else:
-            change = change._replace(time=before.time, prior=before.prior)
+            time, prior = before[0], before[3]
             if self.counts_bytes:
                 self.size -= self._bytes(key, before)
+        change = tuple.__new__(Buffered, (time, new, old, prior, timestamp, latest, headers, topic_size))
         self.data[key] = change
         self.changed[key] = None
         if self.counts_bytes:

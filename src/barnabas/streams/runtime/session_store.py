@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import struct
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ class SessionStore(StateStore):
         self._swept = observed[0]
         self._is_kept = False
         self._pending: list[tuple[int, int, bytes, Any]] = []  # a heap of sessions that were not emitted yet
+        self._emitted: deque[tuple[int, int, Any]] = deque()
 
     def keep_until_emitted(self) -> None:
         """Let sessions expire only when they were emitted, and note new sessions for :meth:`take_closed`."""
@@ -57,10 +59,13 @@ class SessionStore(StateStore):
 
     def remove(self, key: Any, start: int, end: int) -> None:
         """Delete a session."""
+        self._forget(key, start, end)
+        self.changed[key, end, start] = None
+
+    def _forget(self, key: Any, start: int, end: int) -> None:
         sessions = self.data.get(key)
         if sessions is not None and sessions.pop((end, start), None) is not None and not sessions:
             del self.data[key]
-        self.changed[key, end, start] = None
 
     def get(self, key: Any, start: int, end: int) -> Any:
         """Return the value of a session, or None."""
@@ -79,15 +84,24 @@ class SessionStore(StateStore):
         return [(start, end, sessions[end, start]) for end, start in found]
 
     def take_closed(self, first_end: int, last_end: int) -> list[tuple[int, int, Any, Any]]:
-        """Return start, end, key and value of the sessions that end in a range, in order, and drop them."""
+        """Return start, end, key and value of the sessions that end in a range, in order.
+
+        Sessions that end at ``last_end`` or before it are not returned again; they expire by the retention.
+        """
         found = []
+        before = None
         while self._pending and self._pending[0][0] <= last_end:
-            end, start, _, key = heapq.heappop(self._pending)
+            end, start, encoded, key = heapq.heappop(self._pending)
             value = self.get(key, start, end)
-            if value is not None:
-                self.remove(key, start, end)
+            # A session that was updated without being extended is in the heap more than once.
+            if value is not None and before != (end, start, encoded):
+                before = (end, start, encoded)
+                self._emitted.append((end, start, key))
                 if end >= first_end:
                     found.append((start, end, key, value))
+        while self._emitted and self._emitted[0][0] <= self._limit:
+            end, start, key = self._emitted.popleft()
+            self._forget(key, start, end)
         return found
 
     def _sweep(self, now: int) -> None:
@@ -118,9 +132,7 @@ class SessionStore(StateStore):
         if value is not None:
             self._set(found, start, end, self.value_codec.unpack(value))
             return
-        sessions = self.data.get(found)
-        if sessions is not None and sessions.pop((end, start), None) is not None and not sessions:
-            del self.data[found]
+        self._forget(found, start, end)
 
     def changelog(self) -> Iterator[ChangelogEntry]:
         encode_key, encode = self.key_codec.encode, self.value_codec.encode

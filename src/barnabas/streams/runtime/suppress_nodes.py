@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.streams.errors import StreamsError
-from barnabas.streams.runtime.buffer_store import Buffered, SuppressBuffer
+from barnabas.streams.runtime.buffer_store import SuppressBuffer
 from barnabas.streams.runtime.wiring import Forward, Wiring
 from barnabas.streams.topology.node import Node
 from barnabas.streams.topology.table_operators import Suppress
@@ -20,6 +20,7 @@ def build_suppress(wiring: Wiring, node: Node, operator: Suppress) -> Forward:
     observed = task.cell(f"suppress:{node.name}", -1)
     is_final, wait = operator.is_final, operator.wait_ms
     max_records, max_bytes = operator.max_records, operator.max_bytes
+    is_limited = max_records is not None or max_bytes is not None
 
     def is_full() -> bool:
         return (max_records is not None and len(buffer) > max_records) or (
@@ -36,11 +37,11 @@ def build_suppress(wiring: Wiring, node: Node, operator: Suppress) -> Forward:
         if timestamp > observed[0]:
             observed[0] = timestamp
         time = key[2] if is_final else timestamp
-        buffer.put(key, Buffered(time, new, old, old, timestamp, latest, headers, len(task.record[0])))
+        buffer.put(key, time, new, old, timestamp, headers, latest, len(task.record[0]))
         expiry = observed[0] - wait
-        while (first := buffer.first_time) is not None and first <= expiry:
+        while buffer.is_due(expiry):
             emit_first()
-        if not is_full():
+        if not is_limited or not is_full():
             return
         if not operator.emit_early:
             raise StreamsError(

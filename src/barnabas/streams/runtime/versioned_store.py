@@ -39,12 +39,16 @@ class VersionedStore(StateStore):
             self.observed[0] = timestamp
         times, values = self.data.setdefault(key, ([], []))
         place = bisect_left(times, timestamp)
-        if place < len(times) and times[place] == timestamp:
+        is_replaced = place < len(times) and times[place] == timestamp
+        if is_replaced:
             values[place] = value
         else:
             times.insert(place, timestamp)
             values.insert(place, value)
         is_latest = place == len(times) - 1
+        if is_replaced and is_latest and value is None and (place == 0 or values[place - 1] is None):
+            # A deletion at the very time of the version that it replaces leaves no trace, as in Kafka.
+            del times[place], values[place]
         self._prune(key, times, values)
         self.changed[key] = None
         if self.spec.is_named:
@@ -56,7 +60,7 @@ class VersionedStore(StateStore):
         ended = bisect_right(times, limit) - 1  # versions before this one ended before the history
         if ended > 0:
             del times[:ended], values[:ended]
-        if values == [None] and times[0] < limit:
+        if not values or (values == [None] and times[0] < limit):
             del self.data[key]
 
     def get(self, key: Any, at: int | None = None) -> tuple[Any, int] | None:

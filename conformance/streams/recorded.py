@@ -1,6 +1,6 @@
 """The recorded slice of the judge: answers of Apache Kafka on a few records, so that a test needs no Java.
 
-``python -m conformance.streams.slice`` records it again.
+``python -m conformance.streams.recorded`` records it again.
 """
 
 from __future__ import annotations
