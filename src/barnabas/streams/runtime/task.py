@@ -26,6 +26,12 @@ happened. ``commit()`` returns blobs of at most 1 MiB (unless a single entry is 
 last call; restoring the blobs of a snapshot and then those of all later commits, in order, gives the same task. A
 task whose batch failed must be dropped.
 
+*Loops.* The sub-topologies of a foreign-key join send records to each other: the left side reads its own topics and the
+responses to what it sent. A host that cannot send records back runs the left side twice, in two tasks with the same
+number: the first gets the topics only, the second gets the topics and then, in a second call of ``process()``, the
+responses. The rows of the second task's first call, and its changelog of stores that the first task has written, are
+dropped.
+
 *Global tables.* A sub-topology with ``is_global`` is a task as well; it is fed with all partitions of its topic. Its
 ``stores`` are passed to the other tasks as ``globals``.
 """
