@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from barnabas.streams import App, drive
 from barnabas.streams.runtime.task import InputRecord, Row, Task
 
 
-def foreign_join() -> App:
+def foreign_key(value: str) -> str | None:
+    return None if value.endswith("9") else f"r{value[-1]}"
+
+
+def foreign_join(kind: str) -> App:
     app = App("loops")
     left, right = app.table("left", value=str), app.table("right", value=str)
-    left.join(right, lambda one, other: f"{one}+{other}", by=lambda value: f"r{value[-1]}").to_stream().to(
-        "out", value=str
-    )
+    if kind == "inner":
+        joined = left.join(right, lambda one, other: f"{one}+{other}", by=foreign_key)
+    else:
+        joined = left.left_join(right, lambda one, other: f"{one}+{other}", by=foreign_key)
+    joined.to_stream().to("out", value=str)
     return app
 
 
@@ -30,10 +38,12 @@ def records(seed: int) -> list[tuple[str, str, str | None]]:
 class Chained:
     """Three operators in a row, as a micro-batch engine has them."""
 
-    def __init__(self) -> None:
-        topology = foreign_join().topology()
+    def __init__(self, kind: str) -> None:
+        topology = foreign_join(kind).topology()
         partitions = dict.fromkeys(topology.internal_topics, 1)
-        self.sender, self.right, self.resolver = (Task(topology, n, 0, partitions=partitions) for n in (0, 1, 0))
+        self.sender, self.right, self.resolver = (
+            Task(topology, n, 0, partitions=partitions, is_chained=True) for n in (0, 1, 0)
+        )
         self.offsets: dict[str, int] = {}
         self.table: dict[bytes | None, bytes] = {}
 
@@ -60,11 +70,12 @@ class Chained:
                 self.table[row.key] = row.value
 
 
-def test_three_operators_in_a_row_end_with_the_same_table() -> None:
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_three_operators_in_a_row_end_with_the_same_table(kind: str) -> None:
     for seed in range(5):
-        chained = Chained()
+        chained = Chained(kind)
         batch: list[InputRecord] = []
-        with drive(foreign_join()) as driver:
+        with drive(foreign_join(kind)) as driver:
             for number, (topic, key, value) in enumerate(records(seed)):
                 driver.send(topic, value, key=key, at=number)
                 batch.append((topic, 0, number, number, key.encode(), value.encode() if value else None, ()))
