@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.partitioner import of_key
+from barnabas.client.partitions.partitioner import of_key
 from barnabas.streams import App, StreamsError, tumbling
 from barnabas.streams.errors import StateCorrupt
 from barnabas.streams.runtime.task import InputRecord, Task
