@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
 	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
+	$(BIN)/python -m conformance.streams
+
+conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
+	$(BIN)/python -m conformance.streams
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients
 	$(BIN)/python -m conformance run --peer barnabas --suite $*

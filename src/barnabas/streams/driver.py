@@ -281,8 +281,8 @@ class Driver:
             is_global = self._topology.sub_topologies[number].is_global
             task = self._task(number, 0 if is_global else record[1])
             self._deliver(task.process([record]), waiting)
-        for place, task in self._tasks.items():
-            self._keep(place, task.commit())
+        for which, task in self._tasks.items():
+            self._keep(which, task.commit())
 
     def _deliver(self, rows: list[Row], waiting: dict[tuple[str, int], deque[InputRecord]]) -> None:
         for row in rows:

@@ -48,11 +48,12 @@ def build_subscription_send(wiring: Wiring, node: Node, operator: SubscriptionSe
     extract_with_key = with_key(operator.extractor)
     digest = _hasher(wiring, operator.left_value)
     is_left, is_versioned = operator.is_left, operator.is_versioned
+    always = is_left or task.is_chained
     partition = task.partition
 
     def instructions(new: Any, new_key: Any, old_key: Any) -> list[tuple[Any, int]]:
         is_moved = old_key is not None and old_key != new_key
-        if is_left:
+        if always:
             left = [(old_key, DELETE)] if is_moved else []
             return [*left, (new_key, ANSWER_ALWAYS)]
         if new is None or new_key is None:

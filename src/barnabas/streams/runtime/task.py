@@ -26,6 +26,13 @@ happened. ``commit()`` returns blobs of at most 1 MiB (unless a single entry is 
 last call; restoring the blobs of a snapshot and then those of all later commits, in order, gives the same task. A
 task whose batch failed must be dropped.
 
+*Loops.* The sub-topologies of a foreign-key join send records to each other: the left side reads its own topics and the
+responses to what it sent. A host that cannot send records back runs the left side twice, in two tasks with the same
+number: the first gets the topics only, the second gets the topics and then, in a second call of ``process()``, the
+responses. The rows of the second task's first call, and its changelog of stores that the first task has written, are
+dropped. Such a host passes ``is_chained``: then every change of a left row is answered, because answers to the changes
+before the last one of a batch are not used; some deletions of results are emitted that Kafka leaves out.
+
 *Global tables.* A sub-topology with ``is_global`` is a task as well; it is fed with all partitions of its topic. Its
 ``stores`` are passed to the other tasks as ``globals``.
 """
@@ -86,6 +93,7 @@ class Task:
     partitions: number of partitions of internal topics, and of output topics that have a custom partitioner.
     on_error: policy of the application.
     globals: stores of global tables by name.
+    is_chained: the host runs the sides of a foreign-key join one after the other in each batch.
     """
 
     def __init__(
@@ -97,12 +105,14 @@ class Task:
         partitions: Mapping[str, int],
         on_error: ErrorPolicy | None = None,
         globals: Mapping[str, StateStore] | None = None,  # noqa: A002 - the noun of the interface
+        is_chained: bool = False,
     ) -> None:
         from barnabas.streams.runtime.wiring import Wiring
 
         self.topology = topology
         self.sub_topology = topology.sub_topologies[number]
         self.partition = partition
+        self.is_chained = is_chained
         self.name = f"{number}_{partition}"
         self.cells: Cells = {}
         self.clock = self.cell(_STREAM_TIME, -1)  # stream time: the largest timestamp so far
