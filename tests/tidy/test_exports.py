@@ -14,7 +14,6 @@ PUBLIC = {
     "barnabas.testing.plugin": ["broker"],
     "barnabas.streams": ["App", "DeadLetter", "Processor", "Store", "Stream", "Table", "drive", "session"],
     "barnabas.client.cluster.cluster": ["Cluster"],
-    "barnabas.streams": ["App", "DeadLetter", "Processor", "Store", "Stream", "Table", "drive", "session"],
     "barnabas.client.producer": ["Producer"],
     "barnabas.client.consumer": ["Consumer"],
     "barnabas.client.admin.client": ["Admin"],
