@@ -87,6 +87,7 @@ def test_the_answers_of_a_foreign_key_join_come_back_in_a_later_batch(stage: Any
     assert ground.table("owned-pets") == {"rex": "ann of Brno", "pip": "ann of Brno", "tom": "bob of Oslo"}
 
 
+@pytest.mark.slow
 def test_wall_clock_punctuators_are_called_without_new_records(stage: Any) -> None:
     ground = Playground(stage, streams_apps.pulses, {"beats": 1, "pulse": 1})
     ground.send("beats", [("1", "x"), ("2", "y")])
