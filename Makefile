@@ -93,7 +93,7 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
 	$(BIN)/python -m conformance.streams
 
-conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools or clients
+conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)

@@ -45,6 +45,13 @@ _TITLES = {
             "they stood), `transactions` are one that is aborted and one that is committed."
         ),
     ),
+    "registry": (
+        "Clients of schema registries",
+        (
+            "kafkajs' and Confluent's registry clients for Node and their serializers, against the schema registry; "
+            "the broker below it is the peer. Confluent's Python client and serializers are part of `make test`."
+        ),
+    ),
 }
 _HEAD = """\
 # Conformance

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.outcome import Leg
-from conformance.suites import clients, kafka_python, librdkafka, tools
+from conformance.suites import clients, kafka_python, librdkafka, registry, tools
 
 SUITES: dict[str, Callable[[], list[Leg]]] = {
     "librdkafka": librdkafka.legs,
@@ -16,4 +16,5 @@ SUITES: dict[str, Callable[[], list[Leg]]] = {
     "kafka-python": kafka_python.legs,
     "tools": tools.legs,
     "clients": clients.legs,
+    "registry": registry.legs,
 }

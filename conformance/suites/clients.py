@@ -56,7 +56,7 @@ def _python(program: str) -> list[str]:
     return [sys.executable, "-W", "ignore", str(_PROGRAMS / program)]
 
 
-def _node(program: str, *packages: str) -> list[str]:
+def node_program(program: str, *packages: str) -> list[str]:
     """Packages are found beside the program, so it is copied to where they are."""
     directory = npm_installed(packages)
     shutil.copy(_PROGRAMS / program, directory)
@@ -113,9 +113,10 @@ CLIENTS: dict[str, Client] = {
         {**_CLASSIC_ONLY, "idempotence": "its writer has none", "transactions": "its writer has none"},
     ),
     "kafkajs": Client(
-        partial(_node, "kafkajs.js", "kafkajs@2.2.4", "kafkajs-snappy@1.1.0", "lz4-napi@2.10.0", _NODE), _CLASSIC_ONLY
+        partial(node_program, "kafkajs.js", "kafkajs@2.2.4", "kafkajs-snappy@1.1.0", "lz4-napi@2.10.0", _NODE),
+        _CLASSIC_ONLY,
     ),
-    "platformatic": Client(partial(_node, "platformatic.js", "@platformatic/kafka@2.12.1", _NODE)),
+    "platformatic": Client(partial(node_program, "platformatic.js", "@platformatic/kafka@2.12.1", _NODE)),
 }
 
 

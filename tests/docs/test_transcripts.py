@@ -2,7 +2,7 @@
 
 A block marked ``console`` is a session: lines with ``$`` are typed, those with ``>`` go on with them, the rest is what
 comes back. ``…`` stands for anything in a line, or, alone, for any number of lines. The port of the docs is changed to
-a free one and back, and so is that of the metrics.
+a free one and back, and so are those of the metrics and of the registry.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "TOUR.md"]
-PORT, HTTP_PORT = "9092", "9644"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "TOUR.md", ROOT / "docs" / "REGISTRY.md"]
+PORT, HTTP_PORT, REGISTRY_PORT = "9092", "9644", "8081"
 SECONDS_MAX = 60
 ANYTHING = "…"
 
@@ -68,7 +68,7 @@ class Terminal:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._ports = {PORT: free_port(), HTTP_PORT: free_port()}
+        self._ports = {port: free_port() for port in (PORT, HTTP_PORT, REGISTRY_PORT)}
         commands = home / "bin"
         commands.mkdir()
         (commands / "barnabas").write_text(f'#!/bin/sh\nexec {sys.executable} -m barnabas "$@"\n')
@@ -78,6 +78,8 @@ class Terminal:
             "PATH": f"{commands}:{os.environ['PATH']}",
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self._ports[PORT]}",
             "BARNABAS_HOME": str(home / "profiles"),
+            "BARNABAS_REGISTRY_PORT": self._ports[REGISTRY_PORT],
+            "BARNABAS_SCHEMA_REGISTRY": f"http://127.0.0.1:{self._ports[REGISTRY_PORT]}",
         }
 
     def type(self, command: str) -> list[str]:

@@ -14,8 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "barnabas"
 README = SOURCE / "README.md"
-# Found by name and not by import: commands, messages, APIs, the plugin, and what is run as a program.
-LOADED_BY_NAME = ("cli/", "wire/messages/", "broker/handlers/", "testing/", "__main__.py")
+# Found by name and not by import: commands, messages, APIs, plugins, and what is run as a program.
+PLUGINS = ("connect/transforms/", "connect/connectors/", "connect/driver/main.py", "connect/worker/plugin_process.py")
+LOADED_BY_NAME = ("cli/", "wire/messages/", "broker/handlers/", "testing/", "__main__.py", *PLUGINS)
 
 
 def rooms_in_tree() -> set[str]:

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker, BrokerProcess
     from barnabas.testing.cluster import Cluster
+    from barnabas.testing.registry import RegistryProcess
 
-__all__ = ["Broker", "BrokerProcess", "Cluster"]
+__all__ = ["Broker", "BrokerProcess", "Cluster", "RegistryProcess"]
 
-_MODULES: Final = {"Broker": "broker", "BrokerProcess": "broker", "Cluster": "cluster"}
+_MODULES: Final = {
+    "Broker": "broker",
+    "BrokerProcess": "broker",
+    "Cluster": "cluster",
+    "RegistryProcess": "registry",
+}
 
 
 def __getattr__(name: str) -> Any:

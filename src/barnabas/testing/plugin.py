@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture ``broker``, a fresh broker in memory for each test that asks for it.
+"""The pytest plugin: the fixtures ``broker`` and ``schema_registry``, fresh for each test that asks for them.
 
 Installed with the package; pytest finds it by its entry point. Everything is imported when the fixture is first
 used, so projects that do not use it pay nothing.
@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
+    from barnabas.testing.registry import RegistryProcess
 
 
 @pytest.fixture
@@ -21,4 +22,13 @@ def broker() -> Iterator[Broker]:
     from barnabas.testing.broker import Broker
 
     with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def schema_registry(broker: Broker) -> Iterator[RegistryProcess]:
+    """A schema registry of that broker, in a process of its own: ``schema_registry.url``."""
+    from barnabas.testing.registry import RegistryProcess
+
+    with RegistryProcess(broker.bootstrap_servers) as running:
         yield running

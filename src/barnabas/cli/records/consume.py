@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.records.progress import Progress
-from barnabas.cli.records.schema_registry import add_registry, needed_registry, registry_of
+from barnabas.cli.records.schema_registry import add_registry, is_guess, needed_registry, registry_of
 from barnabas.cli.terminal.connection import add_connection, attend, settings_of
 from barnabas.cli.terminal.verbs import join_offsets, now_ms
 from barnabas.client.consumer import Consumer
@@ -121,7 +121,7 @@ def _decoder(arguments: Namespace) -> Decoder | None:
     if registry is not None:
         from barnabas.ops.records.schemas import Schemas
 
-        schemas = Schemas(registry)
+        schemas = Schemas(registry, is_guess=is_guess(arguments))
     try:
         return Decoder(*forms, schemas)
     except MissingDependency as error:

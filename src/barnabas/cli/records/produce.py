@@ -88,8 +88,9 @@ def _encoder(arguments: Namespace) -> Encoder | None:
     if not wants_schemas(arguments):
         return None
     key = wanted(arguments.schema_key_id, arguments.schema_key_type)
-    value = wanted(arguments.schema_id, arguments.schema_type)
-    registry = needed_registry(arguments, why="--schema-id" if value else "--schema-key-id")
+    value = wanted(arguments.schema_id, arguments.schema_type, arguments.schema)
+    why = "--schema" if arguments.schema else "--schema-id" if value else "--schema-key-id"
+    registry = needed_registry(arguments, why=why)
     from barnabas.ops.records.schemas import Schemas
 
     return Encoder(Schemas(registry), key=key, value=value)

@@ -10,12 +10,14 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.terminal.connection import REGISTRY_LOGIN, REGISTRY_URL, client_settings
+from barnabas.cli.terminal.connection import DEFAULT_SERVERS, REGISTRY_LOGIN, REGISTRY_URL, client_settings
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
     from barnabas.client.serdes.registry import Registry
 
+DEFAULT_URL: Final = "http://127.0.0.1:8081"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 REGISTRY_VARIABLE: Final = "BARNABAS_SCHEMA_REGISTRY"
 WAYS: Final = f"--schema-registry URL, ${REGISTRY_VARIABLE}, or {REGISTRY_URL} in a profile"
 
@@ -25,15 +27,27 @@ def add_registry(parser: ArgumentParser) -> None:
         "--schema-registry",
         metavar="URL",
         default=os.environ.get(REGISTRY_VARIABLE),
-        help=f"where schemas are kept; ${REGISTRY_VARIABLE}, else {REGISTRY_URL} as -X or the profile says; "
-        f"{REGISTRY_LOGIN}=USER:PASSWORD signs in",
+        help=f"URL of the schema registry; ${REGISTRY_VARIABLE}, else {REGISTRY_URL} of -X or the profile, else "
+        f"{DEFAULT_URL} for a local broker; {REGISTRY_LOGIN}=USER:PASSWORD authenticates",
     )
 
 
+def default_url(arguments: Namespace) -> str | None:
+    """Of the registry that `barnabas up` runs beside a broker at the default port of this machine."""
+    servers = arguments.servers or client_settings(arguments).get("bootstrap.servers", DEFAULT_SERVERS)
+    host, _, port = servers.partition(",")[0].rpartition(":")
+    return DEFAULT_URL if host in LOOPBACK and port == DEFAULT_SERVERS.rpartition(":")[2] else None
+
+
+def is_guess(arguments: Namespace) -> bool:
+    """Whether no option or setting names the registry."""
+    return not (arguments.schema_registry or client_settings(arguments).get(REGISTRY_URL))
+
+
 def registry_of(arguments: Namespace) -> Registry | None:
-    """None if nobody said where it is."""
+    """The registry that an option or setting names, else that of a local broker; None if there is neither."""
     given = client_settings(arguments)
-    url = arguments.schema_registry or given.get(REGISTRY_URL)
+    url = arguments.schema_registry or given.get(REGISTRY_URL) or default_url(arguments)
     if not url:
         return None
     from barnabas.client.serdes.registry import Registry

@@ -28,8 +28,11 @@ def detach_up(arguments: Namespace) -> int:
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    if getattr(arguments, "restart", False):
-        words.append("--restart")
+    if arguments.registry_port is not None:
+        words += ["--registry-port", str(arguments.registry_port)]
+    for name in ("restart", "no_rest"):
+        if getattr(arguments, name, False):
+            words.append(f"--{name.replace('_', '-')}")
     for override in arguments.overrides:
         words += ["--set", override]
     is_default = data_dir == Path(DATA_DIRECTORY).absolute()

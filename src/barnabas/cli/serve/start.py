@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Final
 
 from barnabas.ops.failure import Failure
+
+PORT_VARIABLE: Final = "BARNABAS_REGISTRY_PORT"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -22,7 +26,27 @@ def configure(parser: ArgumentParser) -> None:
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
     add("-n", "--brokers", "--nodes", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
     add("--profile", metavar="NAME", help="let every command find it: write this profile, and use it")
+    add(
+        "--registry-port",
+        type=int,
+        metavar="N",
+        default=os.environ.get(PORT_VARIABLE),
+        help=f"port of the schema registry beside the broker; ${PORT_VARIABLE}, else 8081",
+    )
+    add("--no-rest", action="store_true", help="run no HTTP services (schema registry) beside the broker")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
+
+
+def _registry_port(arguments: Namespace) -> int | None:
+    """None without a registry: not wanted, or not asked for by a broker with a port or settings of its own."""
+    if arguments.no_rest:
+        return None
+    if arguments.registry_port is None and (arguments.port == 0 or arguments.config is not None):
+        return None
+    from barnabas.cli.serve.rest_services import SERVICES
+
+    port: int | None = arguments.registry_port
+    return SERVICES["registry"].port if port is None else port
 
 
 def run(arguments: Namespace) -> int:
@@ -38,6 +62,8 @@ def run(arguments: Namespace) -> int:
 
         return detach_up(arguments)
     brokers, restart = options.pop("brokers"), options.pop("restart")
+    options["registry_port"] = _registry_port(arguments)
+    del options["no_rest"]
     if brokers is None:
         if restart:
             raise Failure("--restart goes with --brokers")

@@ -22,6 +22,7 @@ from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.cli.serve.environment import settings_of_environment
 from barnabas.cli.serve.logs import write_logs
 from barnabas.cli.serve.recovery_bar import RecoveryBar
+from barnabas.cli.serve.rest_process import RestProcess
 from barnabas.cli.serve.running import Running, metrics_lines, noted
 from barnabas.cli.terminal.config_file import read_config
 from barnabas.cli.terminal.profiles import remember
@@ -31,6 +32,7 @@ from barnabas.world.disk import AlreadyLocked, DiskFailure
 from barnabas.world.real import new_event_loop, real_world
 
 INTERRUPTED = 130
+LOOPBACK = "127.0.0.1"
 
 
 def up(
@@ -42,6 +44,7 @@ def up(
     config: Path | None,
     overrides: Iterable[str],
     profile: str | None = None,
+    registry_port: int | None = None,
 ) -> int:
     """Run until stopped; answers the exit code."""
     if not __debug__:
@@ -54,7 +57,10 @@ def up(
         settings = BrokerSettings.of(given)
         write_logs(settings.observe)
         _warn_of_unused(settings)
-        return _run(settings, is_ephemeral=ephemeral, profile=profile)
+        rest = None
+        if registry_port is not None:
+            rest = RestProcess(host=host or LOOPBACK, registry_port=registry_port, listener=settings.listeners[0])
+        return _run(settings, is_ephemeral=ephemeral, profile=profile, rest=rest)
     except CannotListen as error:
         is_choosable = error.is_listener_taken and config is None
         advice = "; --port N takes another port, --port 0 any that is free" if is_choosable else ""
@@ -118,15 +124,15 @@ def _warn_of_unused(settings: BrokerSettings) -> None:
             print(f"barnabas: {name} is set. {BROKER_SETTINGS[name].doc}", file=sys.stderr)
 
 
-def _run(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None) -> int:
+def _run(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, rest: RestProcess | None) -> int:
     loop = new_event_loop()
     try:
-        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral, profile=profile))
+        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral, profile=profile, rest=rest))
     finally:
         loop.close()
 
 
-async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None) -> int:
+async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, rest: RestProcess | None) -> int:
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
@@ -156,10 +162,14 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str |
         with noted(_note(node)):
             if profile is not None:
                 remember(profile, node.bootstrap_servers)
-            _announce(node, is_ephemeral=is_ephemeral)
+            _announce(node, is_ephemeral=is_ephemeral, rest=rest)
+            if rest is not None:
+                rest.start(node.bootstrap_servers)
             failing = asyncio.ensure_future(node.failed.wait())
             await asyncio.wait([stopping, failing], return_when=asyncio.FIRST_COMPLETED)
             failing.cancel()
+            if rest is not None:
+                await rest.stop()
     else:
         starting.cancel()
         await asyncio.wait([starting])
@@ -188,7 +198,7 @@ def _die() -> NoReturn:
     raise SystemExit(INTERRUPTED)
 
 
-def _announce(node: Node, *, is_ephemeral: bool) -> None:
+def _announce(node: Node, *, is_ephemeral: bool, rest: RestProcess | None) -> None:
     """Every endpoint, where the data is, and what to try; for scripts one line that starts with READY."""
     if not sys.stdout.isatty():
         print(f"READY {node.bootstrap_servers}", flush=True)
@@ -200,6 +210,7 @@ def _announce(node: Node, *, is_ephemeral: bool) -> None:
     print(
         "barnabas is ready",
         *(f"  KAFKA    {where}{name}" for where, name in names.items()),
+        *(() if rest is None else rest.lines()),
         *metrics_lines([_note(node)]),
         f"  DATA     {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}",
         f"  try      barnabas topic create hello -p 3{address}",

@@ -25,16 +25,30 @@ def parsed(schema: AvroSchema) -> Any:
     return fastavro.parse_schema(said)
 
 
+def typed(schema: AvroSchema | type | None) -> tuple[AvroSchema | None, Any]:
+    """The schema, and for a type what turns its objects into dicts and back."""
+    if not isinstance(schema, type):
+        return schema, None
+    from barnabas.client.serdes.avro_types import TypedObjects, schema_of
+
+    return schema_of(schema), TypedObjects(schema)
+
+
 class Avro(Serde[Any]):
-    def __init__(self, schema: AvroSchema) -> None:
-        self._schema = parsed(schema)
+    """``Avro(Order)`` for a dataclass or struct, which has a schema of its own; ``Avro(schema)`` for dicts."""
+
+    def __init__(self, schema: AvroSchema | type) -> None:
+        said, self._objects = typed(schema)
+        assert said is not None
+        self._schema = parsed(said)
         fastavro = needed("fastavro", "avro")
         self._write, self._read = fastavro.schemaless_writer, fastavro.schemaless_reader
 
     def encode(self, content: Any, place: Place) -> bytes:
         out = io.BytesIO()
+        plain = content if self._objects is None else self._objects.plain(content, place)
         try:
-            self._write(out, self._schema, content)
+            self._write(out, self._schema, plain)
         except REFUSED as error:
             raise unencodable(content, place, error) from error
         return out.getvalue()
@@ -47,4 +61,4 @@ class Avro(Serde[Any]):
             raise undecodable(data, place, error) from error
         if source.tell() != len(data):
             raise undecodable(data, place, f"{len(data) - source.tell()} bytes follow the data")
-        return content
+        return content if self._objects is None else self._objects.object(content, data, place)

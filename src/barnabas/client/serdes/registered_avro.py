@@ -7,43 +7,56 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from barnabas.client.serdes.avro import REFUSED, AvroSchema, parsed
+from barnabas.client.errors import Unencodable
+from barnabas.client.serdes.avro import REFUSED, AvroSchema, parsed, typed
 from barnabas.client.serdes.registered import Registered, SubjectOf, split, topic_name
-from barnabas.client.serdes.registry import Registry, Schema
+from barnabas.client.serdes.registry import Reference, Registry, Schema
 from barnabas.client.serdes.serde import NotReady, Place, needed, undecodable, unencodable
 
 
 class RegisteredAvro(Registered[Any]):
+    """``schema`` is a schema or a type: a dataclass, a msgspec struct. ``references`` are schemas that it uses."""
+
     def __init__(
         self,
         registry: Registry,
-        schema: AvroSchema | None = None,
+        schema: AvroSchema | type | None = None,
         *,
+        references: Sequence[Reference] = (),
         subject: SubjectOf = topic_name,
         auto_register: bool = True,
     ) -> None:
         super().__init__(registry, subject=subject, auto_register=auto_register)
+        schema, self._objects = typed(schema)
+        self._references = tuple(references)
         fastavro = needed("fastavro", "avro")
         self._write, self._read = fastavro.schemaless_writer, fastavro.schemaless_reader
-        self._own = None if schema is None else parsed(schema)
+        self._own = None if schema is None or self._references else parsed(schema)
+        self._said = schema
         self._text = schema if isinstance(schema, str) else json.dumps(schema)
         self._writers: dict[int, Any] = {}
 
     def encode(self, content: Any, place: Place) -> bytes:
-        if self._own is None:
+        if self._said is None:
             raise unencodable(content, place, "this serde was made without a schema")
+        if self._own is None:
+            raise NotReady(self._learn_own)
         out = io.BytesIO()
         out.write(self._head(place))
+        plain = content if self._objects is None else self._objects.plain(content, place)
         try:
-            self._write(out, self._own, content)
+            self._write(out, self._own, plain)
         except REFUSED as error:
             raise unencodable(content, place, error) from error
         return out.getvalue()
 
     def decode(self, data: bytes, place: Place) -> Any:
         schema_id, rest = split(data, place)
+        if self._own is None and self._said is not None:
+            raise NotReady(self._learn_own)
         writer = self._writers.get(schema_id)
         if writer is None:
             raise NotReady(lambda: self._learn(schema_id, data, place))
@@ -54,7 +67,14 @@ class RegisteredAvro(Registered[Any]):
             raise undecodable(data, place, error) from error
         if source.tell() != len(rest):
             raise undecodable(data, place, f"{len(rest) - source.tell()} bytes follow the data")
-        return content
+        return content if self._objects is None else self._objects.object(content, data, place)
+
+    async def _learn_own(self) -> None:
+        """The schema with those that it refers to, which the registry has."""
+        try:
+            self._own = await parsed_with_references(self.registry, await self._schema(), {})
+        except REFUSED as error:
+            raise Unencodable(f"the schema is not Avro: {error}") from error
 
     async def _learn(self, schema_id: int, data: bytes, place: Place) -> None:
         schema = await self._writer(schema_id, data, place)
@@ -64,7 +84,7 @@ class RegisteredAvro(Registered[Any]):
             raise undecodable(data, place, f"schema {schema_id} is not Avro: {error}") from error
 
     async def _schema(self) -> Schema:
-        return Schema(self._text, "AVRO")
+        return Schema(self._text, "AVRO", self._references)
 
     def _record_name(self) -> str:
         name = self._own.get("name", "") if isinstance(self._own, dict) else self._own

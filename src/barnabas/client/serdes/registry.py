@@ -70,9 +70,10 @@ class Registry:
         self._ssl = ssl
         self._by_id: dict[int, Schema] = {}
 
-    async def register(self, subject: str, schema: Schema) -> int:
+    async def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
         """The id of the schema, which becomes the subject's next version unless it is one already."""
-        answer = await self._ask("POST", f"/subjects/{_path(subject)}/versions", _body(schema))
+        query = "?normalize=true" if normalize else ""
+        answer = await self._ask("POST", f"/subjects/{_path(subject)}/versions{query}", _body(schema))
         return _number(answer, "id")
 
     async def schema(self, schema_id: int) -> Schema:
@@ -92,18 +93,32 @@ class Registry:
         """Which version of the subject this schema is; :class:`RegistryRefused` if it is none."""
         return _version(await self._ask("POST", f"/subjects/{_path(subject)}", _body(schema)))
 
-    async def version(self, subject: str, version: int | Literal["latest"] = "latest") -> SubjectVersion:
-        return _version(await self._ask("GET", f"/subjects/{_path(subject)}/versions/{version}"))
+    async def version(
+        self, subject: str, version: int | Literal["latest"] = "latest", *, deleted: bool = False
+    ) -> SubjectVersion:
+        query = "?deleted=true" if deleted else ""
+        return _version(await self._ask("GET", f"/subjects/{_path(subject)}/versions/{version}{query}"))
 
-    async def subjects(self) -> list[str]:
-        return sorted(await self._ask("GET", "/subjects"))
+    async def subjects(self, *, deleted: bool = False) -> list[str]:
+        return sorted(await self._ask("GET", f"/subjects{'?deleted=true' if deleted else ''}"))
 
-    async def versions(self, subject: str) -> list[int]:
-        return sorted(await self._ask("GET", f"/subjects/{_path(subject)}/versions"))
+    async def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        query = "?deleted=true" if deleted else ""
+        return sorted(await self._ask("GET", f"/subjects/{_path(subject)}/versions{query}"))
 
     async def is_compatible(self, subject: str, schema: Schema, *, version: int | Literal["latest"] = "latest") -> bool:
         path = f"/compatibility/subjects/{_path(subject)}/versions/{version}"
         return bool((await self._ask("POST", path, _body(schema))).get("is_compatible"))
+
+    async def incompatibilities(
+        self, subject: str, schema: Schema, *, version: int | Literal["latest"] | None = None
+    ) -> list[str]:
+        """Why a schema cannot become the next version; without ``version`` compared as the subject's level asks."""
+        path = (
+            f"/compatibility/subjects/{_path(subject)}/versions{'' if version is None else f'/{version}'}?verbose=true"
+        )
+        answer = await self._ask("POST", path, _body(schema))
+        return [] if answer.get("is_compatible") else [str(each) for each in answer.get("messages") or ["incompatible"]]
 
     async def compatibility(self, subject: str | None = None) -> str:
         """The rule for new versions of a subject, or of all that have none of their own."""
@@ -118,6 +133,19 @@ class Registry:
         """Its versions that are gone now; for good only if they were deleted once before."""
         path = f"/subjects/{_path(subject)}{'?permanent=true' if permanent else ''}"
         return sorted(await self._ask("DELETE", path))
+
+    async def delete_version(self, subject: str, version: int | Literal["latest"], *, permanent: bool = False) -> int:
+        path = f"/subjects/{_path(subject)}/versions/{version}{'?permanent=true' if permanent else ''}"
+        return int(await self._ask("DELETE", path))
+
+    async def mode(self, subject: str | None = None) -> str:
+        """READWRITE, READONLY or IMPORT: of a subject, or of all that have none of their own."""
+        path = "/mode" if subject is None else f"/mode/{_path(subject)}?defaultToGlobal=true"
+        return str((await self._ask("GET", path))["mode"])
+
+    async def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> None:
+        path = "/mode" if subject is None else f"/mode/{_path(subject)}"
+        await self._ask("PUT", f"{path}{'?force=true' if force else ''}", {"mode": mode})
 
     async def _ask(self, method: str, path: str, body: object = None) -> Any:
         reasons: list[str] = []

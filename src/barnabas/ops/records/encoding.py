@@ -13,10 +13,13 @@ from barnabas.client.errors import Undecodable, Unencodable
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
+    from barnabas.client.serdes.registry import Schema
     from barnabas.client.serdes.serde import Place
     from barnabas.ops.records.schemas import Codec, Schemas
 
 BY_TOPIC: Final = "topic"
+KINDS: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
+SUFFIXES: Final = ".avsc (Avro), .json (JSON Schema) or .proto (Protobuf)"
 
 
 class Wanted(NamedTuple):
@@ -24,11 +27,13 @@ class Wanted(NamedTuple):
 
     schema_id: int | None
     message: str | None
+    schema: Schema | None = None  # of a file, which is registered for the topic
 
 
 def add_schemas(parser: ArgumentParser) -> None:
     add = parser.add_argument
     names = f"N, or {BY_TOPIC} for the last version of the subject TOPIC-"
+    add("--schema", metavar="FILE", help=f"values are JSON, encoded by this schema, which is registered: {SUFFIXES}")
     add("--schema-id", metavar="ID", help=f"values are JSON, encoded by this schema: {names}value")
     add("--schema-topic", dest="schema_id", action="store_const", const=BY_TOPIC, help=f"--schema-id {BY_TOPIC}")
     add("--schema-key-id", metavar="ID", help=f"the same for keys: {names}key")
@@ -39,12 +44,32 @@ def add_schemas(parser: ArgumentParser) -> None:
 def wants_schemas(arguments: Namespace) -> bool:
     for name in ("", "key-"):
         kind = getattr(arguments, f"schema_{name.replace('-', '_')}type")
-        if kind is not None and getattr(arguments, f"schema_{name.replace('-', '_')}id") is None:
+        is_file = name == "" and arguments.schema is not None
+        if kind is not None and getattr(arguments, f"schema_{name.replace('-', '_')}id") is None and not is_file:
             raise Failure(f"--schema-{name}type says which message of --schema-{name}id: give that too")
-    return arguments.schema_id is not None or arguments.schema_key_id is not None
+    if arguments.schema is not None and arguments.schema_id is not None:
+        raise Failure("pass --schema or --schema-id, not both")
+    return any(each is not None for each in (arguments.schema, arguments.schema_id, arguments.schema_key_id))
 
 
-def wanted(text: str | None, message: str | None) -> Wanted | None:
+def schema_of_file(path: str, kind: str | None = None) -> Schema:
+    """The schema of a file; its kind is that of its suffix unless it is given."""
+    from pathlib import Path
+
+    from barnabas.client.serdes.registry import Schema
+
+    found = kind or KINDS.get(Path(path).suffix.lower())
+    if found is None:
+        raise Failure(f"{path}: the kind of schema is not known; name the file {SUFFIXES}")
+    try:
+        return Schema(Path(path).read_text(), found)  # type: ignore[arg-type]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def wanted(text: str | None, message: str | None, file: str | None = None) -> Wanted | None:
+    if file is not None:
+        return Wanted(None, message, schema_of_file(file))
     if text is None:
         return None
     if text == BY_TOPIC:
@@ -75,16 +100,17 @@ class Encoder:
         from barnabas.client.serdes.registered import head_of
 
         try:
-            schema_id = await self._id(place) if schema.schema_id is None else schema.schema_id
+            schema_id = await self._id(place, schema.schema) if schema.schema_id is None else schema.schema_id
             _, codec = await self._schemas.codec(schema_id, message=schema.message)
             return head_of(schema_id) + _written(codec, data, place)
         except (Undecodable, Unencodable) as error:
             raise Failure(f"{_shown(data)}: {error}") from error
 
-    async def _id(self, place: Place) -> int:
+    async def _id(self, place: Place, schema: Schema | None) -> int:
         """What the subject says when its first record is written holds for all of them."""
         if place not in self._latest:
-            self._latest[place] = await self._schemas.latest(place)
+            latest = self._schemas.latest(place) if schema is None else self._schemas.register(place, schema)
+            self._latest[place] = await latest
         return self._latest[place]
 
 

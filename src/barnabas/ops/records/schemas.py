@@ -10,7 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from barnabas.client.errors import RegistryRefused, Undecodable, Unencodable
+from barnabas.client.errors import RegistryRefused, RegistryUnreachable, Undecodable, Unencodable
 from barnabas.client.serdes.avro import REFUSED, Avro
 from barnabas.client.serdes.json import Json
 from barnabas.client.serdes.registered import NOT_FOUND, topic_name
@@ -65,8 +65,10 @@ class JsonCodec(Codec):
 
 
 class Schemas:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, *, is_guess: bool = False) -> None:
+        """``is_guess`` says that nobody named the registry: then one that does not answer is no failure."""
         self._registry = registry
+        self._is_guess = is_guess
         self._codecs: dict[tuple[int, str | None], tuple[str, Codec]] = {}
         self._unknown: dict[int, float] = {}
 
@@ -79,6 +81,10 @@ class Schemas:
         if known is None:
             known = self._codecs[schema_id, message] = await self._make(schema_id, message)
         return known
+
+    async def register(self, place: Place, schema: Schema) -> int:
+        """The id of a schema, which is registered for a topic's keys or values."""
+        return await self._registry.register(topic_name(place, ""), schema)
 
     async def latest(self, place: Place) -> int:
         """The id of the last version of the schema that belongs to a topic's keys or values."""
@@ -101,6 +107,13 @@ class Schemas:
                 self._unknown[schema_id] = now + ASK_AGAIN_SECONDS
                 raise Undecodable(f"the registry knows no schema {schema_id}") from error
             raise
+        except RegistryUnreachable as error:
+            if not self._is_guess:
+                raise
+            self._unknown[schema_id] = now + ASK_AGAIN_SECONDS
+            raise Undecodable(
+                f"it may have been written with schema {schema_id}: --schema-registry says where to ask"
+            ) from error
         return schema.kind, await self._codec_of(schema, schema_id, message)
 
     async def _codec_of(self, schema: Schema, schema_id: int, message: str | None) -> Codec:

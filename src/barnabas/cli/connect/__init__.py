@@ -1,0 +1,1 @@
+"""Commands that run a Connect worker and manage its connectors."""

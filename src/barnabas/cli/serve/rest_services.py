@@ -1,0 +1,39 @@
+"""The HTTP services that run beside a broker: which there are, their ports, and whether they are installed.
+
+Only names are here, so that ``barnabas up`` can say what is missing without importing any of it.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+
+class RestService(NamedTuple):
+    title: str  # in the banner
+    port: int
+    extra: str
+    needs: tuple[str, ...]  # modules
+
+    @property
+    def missing(self) -> list[str]:
+        return [each for each in self.needs if not _is_installed(each)]
+
+    @property
+    def install(self) -> str:
+        return f"pip install 'barnabas[{self.extra}]'"
+
+
+_WEB: Final = ("starlette", "uvicorn", "httptools", "msgspec")
+SERVICES: Final = {
+    "registry": RestService(
+        "REGISTRY", 8081, "registry", (*_WEB, "fastavro", "jsonschema", "google.protobuf", "grpc_tools")
+    ),
+}
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package above it
+        return False
