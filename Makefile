@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark cluster-kill cluster-copy failover copier conformance bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,7 +63,10 @@ failover: $(STAMP) ## how long clients wait when a broker is killed, beside Apac
 	$(BIN)/python -m bench.failover
 
 kill-spark: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a pipeline 50 times (half an hour)
-	BARNABAS_SPARK_RUNS=36 BARNABAS_SPARK_CLUSTER_RUNS=14 $(BIN)/pytest -q -s tests/spark/test_failures.py
+	BARNABAS_SPARK_RUNS=36 BARNABAS_SPARK_CLUSTER_RUNS=14 $(BIN)/pytest -q -s tests/spark/test_failures.py -k pipeline
+
+kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a stateful application 30 times (half an hour)
+	BARNABAS_SPARK_RUNS=20 BARNABAS_SPARK_CLUSTER_RUNS=10 $(BIN)/pytest -q -s tests/spark/test_failures.py -k application
 
 copier: $(STAMP) ## copy 100,000 messages in transactions under 20 kills of the broker (Java; minutes)
 	BARNABAS_COPIER_MESSAGES=100000 BARNABAS_COPIER_KILLS=20 $(BIN)/pytest -q -s -m java tests/compat/test_message_copier.py
@@ -85,6 +88,10 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m 'java or not java' tests/compat
 	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
+	$(BIN)/python -m conformance.streams
+
+conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
+	$(BIN)/python -m conformance.streams
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
 	$(BIN)/python -m conformance run --peer barnabas --suite $*

@@ -80,7 +80,18 @@ def kafka_libraries(version: str = KAFKA_VERSION) -> Path:
         return directory / "libs"
     with locked("kafka-jars"):
         if not complete.exists():
-            _fetch(directory, version)
+            _fetch(directory, _artifacts(version))
+            complete.touch()
+    return directory / "libs"
+
+
+def streams_libraries() -> Path:
+    """Return the directory with the jars of Kafka Streams and of its test driver, fetched on first use."""
+    directory = cache_directory("kafka-streams", KAFKA_VERSION)
+    complete = directory / ".complete"
+    with locked("kafka-streams-jars"):
+        if not complete.exists():
+            _fetch(directory, (("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION),))
             complete.touch()
     return directory / "libs"
 
@@ -107,11 +118,11 @@ def java_command(
     return [program("java"), *options, *named, "-cp", path, main_class, *arguments]
 
 
-def _fetch(directory: Path, version: str) -> None:
+def _fetch(directory: Path, artifacts: tuple[tuple[str, str, str], ...]) -> None:
     dependencies = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{number}</version></dependency>"
-        for group, artifact, number in _artifacts(version)
+        for group, artifact, number in artifacts
     )
     project = directory / "pom.xml"
     project.write_text(

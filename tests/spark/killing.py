@@ -1,6 +1,7 @@
 """A stage for the tests that kill: a broker, a driver that copies one topic into another, and a judge.
 
-The driver is ``copying.py`` in a process of its own; the judge is librdkafka, which knows nothing of what is tested.
+The driver is ``copying.py`` or ``stateful_counting.py`` in a process of its own; the judge is librdkafka, which knows
+nothing of what is tested.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ PARTITIONS = 3
 class Copier:
     """The driver in a process group of its own, so that its Java dies with it."""
 
-    def __init__(self, servers: str, directory: Path, master: str) -> None:
-        self._command = [sys.executable, str(Path(__file__).with_name("copying.py")), servers, "input", "output"]
+    def __init__(self, servers: str, directory: Path, master: str, program: str) -> None:
+        self._command = [sys.executable, str(Path(__file__).with_name(program)), servers, "input", "output"]
         self._command += [str(directory / "checkpoint"), master]
         self.lines: list[str] = []
         self.query_id = ""
@@ -52,7 +53,7 @@ class Copier:
 
     def processes(self, module: str) -> list[int]:
         """Those of Spark's Python processes that run a module of Spark's for this driver, by number."""
-        short = module.rpartition(".")[2].removeprefix("python_streaming_")  # as the nursery calls them
+        short = module.rpartition(".")[2].removeprefix("python_streaming_")  # as the fork server names them
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             try:
@@ -67,14 +68,14 @@ class Copier:
 
 
 class Stage:
-    def __init__(self, directory: Path, master: str = "local[2]") -> None:
+    def __init__(self, directory: Path, master: str = "local[2]", program: str = "copying.py") -> None:
         self.broker = BrokerProcess(directory / "broker", settings={"barnabas.log.level": "ERROR"})
         self.broker.start()
         self.servers = self.broker.bootstrap_servers
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
             for topic in ("input", "output"):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
-        self.copier = Copier(self.servers, directory, master)
+        self.copier = Copier(self.servers, directory, master, program)
         self.copier.start()
         self.sent = 0
         self._sending = threading.Lock()  # numbers follow one another

@@ -36,8 +36,8 @@ COMMIT_FAILED = "was ended before all tasks were through"
 
 
 class ClusterStage(Stage):
-    def __init__(self, directory: Path, cluster: SparkCluster) -> None:
-        super().__init__(directory, cluster.address)
+    def __init__(self, directory: Path, cluster: SparkCluster, program: str) -> None:
+        super().__init__(directory, cluster.address, program)
         self.cluster = cluster
 
 
@@ -46,16 +46,16 @@ Fault = Callable[[S, random.Random], None]
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(tmp_path)
+def stage(tmp_path: Path, program: str) -> Iterator[Stage]:
+    made = Stage(tmp_path, program=program)
     yield made
     made.close()
 
 
 @pytest.fixture
-def cluster_stage(tmp_path: Path) -> Iterator[ClusterStage]:
+def cluster_stage(tmp_path: Path, program: str) -> Iterator[ClusterStage]:
     with SparkCluster(tmp_path) as cluster:
-        made = ClusterStage(tmp_path, cluster)
+        made = ClusterStage(tmp_path, cluster, program)
         yield made
         made.close()
 
@@ -153,9 +153,14 @@ def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
         print("  ", line)
 
 
+PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "stateful_counting.py"], ids=["pipeline", "application"])
+
+
+@PROGRAMS
 def test_whatever_is_killed_every_record_comes_out_once(stage: Stage) -> None:
     check(stage, FAULTS, RUNS)
 
 
+@PROGRAMS
 def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage) -> None:
     check(cluster_stage, CLUSTER_FAULTS, CLUSTER_RUNS)

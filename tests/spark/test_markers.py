@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType, TimestampType
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
+from barnabas.client.partitions.partitioner import of_key
 from barnabas.spark.connector.ending import end
 from barnabas.spark.connector.link import close_all, link
 from barnabas.spark.connector.markers import SLOTS, TOPIC, ensure_topic
@@ -62,3 +63,28 @@ def test_a_committed_batch_that_is_replayed_with_other_rows_is_kept_or_stops_the
         write(iter([other]), keep, Batch("sink", 0, 6))
     table = blocking.read("rows", bootstrap_servers=servers, isolation_level="read_committed")
     assert table.column("value").to_pylist() == [b"a", b"b"]
+
+
+def test_timestamps_offsets_and_default_partitions_are_written(servers: str) -> None:
+    """Rows with a partition and rows without share a batch; a row with offsets is no record."""
+    with blocking.Admin(Settings.of({"bootstrap.servers": servers})) as admin:
+        admin.create_topic(NewTopic("rows", 8))
+        admin.create_topic(NewTopic("source", 1))
+    fields = [StructField("key", BinaryType()), StructField("value", BinaryType())]
+    fields += [StructField("partition", IntegerType()), StructField("timestamp", TimestampType())]
+    schema = StructType([*fields, StructField("offsets", StringType())])
+    told = {"kafka.bootstrap.servers": servers, "topic": "rows", "includeTimestamp": "true", "offsetsGroup": "app"}
+    options = SinkOptions.of(told, schema)
+    columns = {
+        "key": [b"a", b"a", None],
+        "value": [b"1", b"2", None],
+        "partition": pa.array([7, None, None], pa.int32()),
+        "timestamp": pa.array([5000, 6000, None], pa.timestamp("us", tz="UTC")),
+        "offsets": [None, None, '{"source": {"0": 23}}'],
+    }
+    end([write(iter([pa.RecordBatch.from_pydict(columns)]), options, Batch("sink", 0, 0))], options, commit=True)
+    table = blocking.read("rows", bootstrap_servers=servers, isolation_level="read_committed").to_pylist()
+    rows = {row["value"]: (row["partition"], int(row["timestamp"].timestamp() * 1000)) for row in table}
+    assert rows == {b"1": (7, 5), b"2": (of_key("rows", b"a", 8), 6)}
+    with blocking.Admin(Settings.of({"bootstrap.servers": servers})) as admin:
+        assert {str(place): entry.offset for place, entry in admin.group_offsets("app").items()} == {"source-0": 23}

@@ -47,3 +47,35 @@ def test_a_pipeline_runs_once_and_is_listed(stage: Any) -> None:
     described = barnabas("pipeline", "describe", "copied", "-b", stage.servers)
     assert f"topic {source}" in described.stdout
     assert barnabas("pipeline", "describe", "nothing", "-b", stage.servers).returncode == 1
+
+
+FAILING = """
+from barnabas.streams import App
+
+app = App("failing")
+app.stream("{source}", value=str).map_values(lambda text: int(text)).to("{target}")
+"""
+
+
+@pytest.mark.slow
+def test_an_application_that_fails_says_why_in_one_line(stage: Any) -> None:
+    source, target = stage.topic("texts"), stage.topic("numbers")
+    stage.send(source, ["7", "seven"])
+    path = Path(stage.directory) / "app.py"
+    path.write_text(FAILING.format(source=source, target=target))
+    arguments = ("-b", stage.servers, "--checkpoints", str(stage.directory), "--master", "local[2]", "--once")
+    ran = barnabas("run", str(path), *arguments, "--set", "spark.driver.memory=512m")
+    assert ran.returncode == 1
+    first, reason = ran.stderr.splitlines()
+    assert first == "starting Spark (local[2]) ..."
+    assert reason.startswith("barnabas: failing stopped: KSTREAM-MAPVALUES-0000000001: processing offset 1 of")
+    assert "ValueError: invalid literal for int() with base 10: 'seven'" in reason
+    assert stage.values(target) == [], "nothing of the batch is committed"
+
+
+def test_a_file_without_pipelines_and_applications_is_refused_before_spark_starts(stage: Any, tmp_path: Path) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text("x = 1\n")
+    ran = barnabas("run", str(path), "-b", stage.servers)
+    assert ran.returncode == 1
+    assert "has no pipeline and no application" in ran.stderr

@@ -12,6 +12,7 @@ PUBLIC = {
     "barnabas": ["__version__"],
     "barnabas.testing": ["Broker", "BrokerProcess", "Cluster"],
     "barnabas.testing.plugin": ["broker"],
+    "barnabas.streams": ["App", "DeadLetter", "Processor", "Store", "Stream", "Table", "drive", "session"],
     "barnabas.client.cluster.cluster": ["Cluster"],
     "barnabas.client.producer": ["Producer"],
     "barnabas.client.consumer": ["Consumer"],

@@ -17,7 +17,7 @@ from barnabas.client.errors import NoTransaction, ProducerClosed, TransactionAbo
 from barnabas.client.group.commits import GroupMetadata, OffsetAndMetadata
 from barnabas.client.partitions.partitioner import Partitioner
 from barnabas.client.produce.accumulator import Accumulator
-from barnabas.client.produce.arrow_rows import ArrowRows, by_value, checked, slices
+from barnabas.client.produce.arrow_rows import ArrowRows, by_value, checked, slices, with_partitions
 from barnabas.client.produce.batch import Batch, Delivery, Headers, RecordMetadata, delivered, size_of
 from barnabas.client.produce.intake import Intake, metadata_of
 from barnabas.client.produce.partitioning import Partitioning
@@ -209,6 +209,8 @@ class Producer(Generic[K, V]):
             if chosen is None:
                 return await self._send_slices(found, table, None)
             table = table.append_column("partition", chosen)
+        elif table.column("partition").null_count:
+            table = with_partitions(table, self._partitioning.of_rows(found, table))
         sent: list[Batch] = []
         for partition, part in by_value(table, "partition"):
             sent += await self._send_slices(found, part, partition)

@@ -59,7 +59,7 @@ class LineView:
 
     def show(self, runs: Iterable[tuple[Run, State]]) -> None:
         for run, state in runs:
-            name = run.pipeline.name
+            name = run.about.name
             if state.batch_id > self._seen.get(name, -1) and state.rows:
                 self._seen[name] = state.batch_id
                 lag = "-" if state.lag is None else state.lag
@@ -96,9 +96,9 @@ class TableView:
         for column in columns:
             table.add_column(column, justify="left" if column in ("PIPELINE", "CAUGHT UP") else "right")
         for run, state in runs:
-            share = self._behind.setdefault(run.pipeline.name, Behind()).share(state.lag)
+            share = self._behind.setdefault(run.about.name, Behind()).share(state.lag)
             table.add_row(
-                run.pipeline.name,
+                run.about.name,
                 "-" if state.batch_id < 0 else str(state.batch_id),
                 amount(run.rows_total),
                 amount(state.rows_per_second),

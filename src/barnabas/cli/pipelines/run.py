@@ -1,7 +1,7 @@
-"""``barnabas run``: run the pipelines of a file on Spark until they are told to stop.
+"""``barnabas run``: run the pipelines and Streams applications of a file on Spark until they are stopped.
 
-Each goes on where its checkpoint says. SIGTERM and Ctrl-C let the batch that is under way finish; a second one does
-not wait. What pipelines are is ``spark/pipelines/pipeline.py``'s, how they run ``spark/pipelines/runner.py``'s.
+Each continues from its checkpoint. Ctrl-C lets the batch that is under way finish; a second one does not wait. SIGTERM
+waits a few seconds at most. ``spark/pipelines/runner.py`` runs pipelines, ``streams/host/runner.py`` applications.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import socket
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,23 +21,43 @@ from barnabas.model.errors import BarnabasError
 from barnabas.ops.failure import Failure
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from barnabas.spark.pipelines.pipeline import Pipeline
     from barnabas.spark.pipelines.runner import Run
     from barnabas.spark.pipelines.status import PipelineStatus
+    from barnabas.streams.app import App
 
 CHECKPOINTS: Final = "barnabas-checkpoints"
 LOOK_SECONDS: Final = 0.25
+TERMINATION_SECONDS: Final = 3.0  # what SIGTERM leaves the batch under way
+STOP_TIMEOUT: Final = {"spark.sql.streaming.stopTimeout": "5s"}  # what Spark then waits for its own threads
 
 
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="a Python file with pipelines in it, or a YAML file of one")
-    add("names", nargs="*", metavar="NAME", help="only these pipelines of the file")
+    add(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="Python file with pipelines and applications, or YAML file of a pipeline",
+    )
+    add(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="names of the pipelines and ids of the applications to run (default all)",
+    )
     add("--master", help="where Spark runs: local[4], spark://host:7077, yarn, k8s://..., sc://host (default local[*])")
-    add("--checkpoints", default=CHECKPOINTS, metavar="PATH", help=f"where progress is kept (default {CHECKPOINTS})")
-    add("--once", action="store_true", help="take what there is, and end")
-    add("--set", action="append", default=[], dest="config", metavar="KEY=VALUE", help="a setting of Spark; repeatable")
-    add("--environment", metavar="FILE", help="a packed virtual environment for executors elsewhere")
+    add(
+        "--checkpoints",
+        default=CHECKPOINTS,
+        metavar="PATH",
+        help=f"directory of the checkpoints (default {CHECKPOINTS})",
+    )
+    add("--once", action="store_true", help="process the records that are there, and exit")
+    add("--set", action="append", default=[], dest="config", metavar="KEY=VALUE", help="setting of Spark; repeatable")
+    add("--environment", metavar="FILE", help="packed virtual environment for executors on other machines")
     add_connection(parser)
 
 
@@ -48,40 +67,43 @@ def run(arguments: Namespace) -> int:
     except BarnabasError as error:
         raise Failure(sentence(error)) from error
     except ImportError as error:
-        raise Failure(f"{error}: `pip install 'barnabas[spark]'` brings all that pipelines need") from error
+        raise Failure(f"{error}: run `pip install 'barnabas[spark]'`") from error
 
 
 def _run(arguments: Namespace) -> int:
     settings = settings_of(Settings, arguments)
     attend(_reach(settings))  # a broker that is not there is better told before Spark has started
-    from barnabas.spark.pipelines.pipeline_file import load
+    from barnabas.cli.pipelines.spark_start import starting
     from barnabas.spark.sessions import session
 
-    pipelines = _chosen(load(arguments.file), arguments.names)
-    spark = session(
-        "barnabas run", master=arguments.master, config=pairs(arguments.config), environment=arguments.environment
-    )
-    from barnabas.spark.pipelines.runner import start
-
-    told = pairs(arguments.properties)
+    chosen = _chosen(_load(arguments.file), arguments.names)
+    config = STOP_TIMEOUT | pairs(arguments.config)
+    with starting(arguments.master or "local[*]"):
+        spark = session("barnabas run", master=arguments.master, config=config, environment=arguments.environment)
     checkpoints = arguments.checkpoints if "://" in arguments.checkpoints else Path(arguments.checkpoints).absolute()
-    runs = [
-        start(
-            each,
-            spark,
-            servers=",".join(settings.bootstrap_servers),
-            checkpoints=checkpoints,
-            once=arguments.once,
-            client=told,
-        )
-        for each in pipelines
-    ]
-    report = Report(runs, settings, arguments, checkpoints=str(checkpoints))
     try:
-        return _watch(runs, report, is_terminal=sys.stdout.isatty())
+        runs = [_start(each, spark, settings, arguments, checkpoints) for each in chosen.values()]
+        report = Report(runs, settings, arguments, checkpoints=str(checkpoints))
+        try:
+            return _watch(runs, report, is_terminal=sys.stdout.isatty())
+        finally:
+            report.tell(is_last=True)
     finally:
-        report.tell(is_last=True)
         spark.stop()
+
+
+def _start(
+    each: Pipeline | App, spark: SparkSession, settings: Settings, arguments: Namespace, checkpoints: str | Path
+) -> Run:
+    from barnabas.spark.pipelines.pipeline import Pipeline
+    from barnabas.spark.pipelines.runner import start as start_pipeline
+    from barnabas.streams.host.runner import start as start_app
+
+    servers, client = ",".join(settings.bootstrap_servers), pairs(arguments.properties)
+    once = arguments.once
+    if isinstance(each, Pipeline):
+        return start_pipeline(each, spark, servers=servers, checkpoints=checkpoints, once=once, client=client)
+    return start_app(each, spark, servers=servers, checkpoints=checkpoints, once=once, client=client)
 
 
 async def _reach(settings: Settings) -> None:
@@ -91,27 +113,60 @@ async def _reach(settings: Settings) -> None:
         await cluster.open()
 
 
-def _chosen(pipelines: list[Pipeline], names: list[str]) -> list[Pipeline]:
-    known = {each.name: each for each in pipelines}
+def _load(path: Path) -> dict[str, Pipeline | App]:
+    """The pipelines and applications of a file, by name."""
+    from barnabas.spark.pipelines.pipeline_file import load, pipelines_of
+    from barnabas.streams.app import App
+    from barnabas.streams.host.code import load_module
+
+    if path.suffix != ".py":
+        return {each.name: each for each in load(path)}
+    if not path.is_file():
+        raise Failure(f"there is no file {path}")
+    from pyspark import cloudpickle
+
+    module = load_module(path)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # workers do not have it
+    found: list[tuple[str, Pipeline | App]] = [(each.name, each) for each in pipelines_of(vars(module).values())]
+    apps = {id(each): each for each in vars(module).values() if isinstance(each, App)}
+    found += [(each.application_id, each) for each in apps.values()]
+    if not found:
+        raise Failure(
+            f"{path} has no pipeline and no application: put @barnabas.spark.pipeline(...) above a function, or assign "
+            f"a barnabas.streams.App to a variable"
+        )
+    names = [name for name, _ in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Failure(f"{path} has two pipelines or applications with the name {twice[0]}")
+    return dict(found)
+
+
+def _chosen(known: dict[str, Pipeline | App], names: list[str]) -> dict[str, Pipeline | App]:
     for name in names:
         if name not in known:
-            raise Failure(f"there is no pipeline {name!r} in the file; it has {', '.join(known)}")
-    return [known[name] for name in names] if names else pipelines
+            raise Failure(f"there is no pipeline or application {name!r} in the file; it has {', '.join(known)}")
+    return {name: known[name] for name in names} if names else known
 
 
 def _watch(runs: list[Run], report: Report, *, is_terminal: bool) -> int:
     from barnabas.cli.pipelines.pipeline_view import LineView, TableView
 
-    stop = _stop_signal()
+    asked = _stop_signal()
+    noticed: dict[str, str] = {}
     with TableView() if is_terminal else LineView() as view:
         while True:
             view.show([(each, each.state()) for each in runs])
             report.tell()
-            if stop() or any(each.failure() for each in runs) or all(each.has_ended for each in runs):
+            for each in runs:
+                each.tend()
+                if each.notice != noticed.get(each.about.name, ""):
+                    noticed[each.about.name] = each.notice
+                    print(f"barnabas: {each.notice}", file=sys.stderr)
+            if asked or any(each.failure() for each in runs) or all(each.has_ended for each in runs):
                 break
             time.sleep(LOOK_SECONDS)
-        for each in runs:
-            each.stop()
+        _stop(runs, grace_seconds=TERMINATION_SECONDS if signal.SIGTERM in asked else None)
         view.show([(each, each.state()) for each in runs])
     failures = [failure for each in runs if (failure := each.failure()) is not None]
     for failure in failures:
@@ -119,8 +174,18 @@ def _watch(runs: list[Run], report: Report, *, is_terminal: bool) -> int:
     return 1 if failures else 0
 
 
-def _stop_signal() -> Callable[[], bool]:
-    """Whether somebody has asked to stop; who asks twice gets what a signal does by itself."""
+def _stop(runs: list[Run], *, grace_seconds: float | None) -> None:
+    from pyspark.errors import PySparkException
+
+    for each in runs:
+        try:
+            each.stop() if grace_seconds is None else each.stop(grace_seconds=grace_seconds)
+        except PySparkException as error:  # a thread of Spark did not end in time; the process ends all the same
+            print(f"barnabas: {each.about.name} did not stop in time: {error}", file=sys.stderr)
+
+
+def _stop_signal() -> list[int]:
+    """The signals to stop that have arrived, a list that grows. The second one of a kind ends the process at once."""
     asked: list[int] = []
 
     def on_signal(number: int, _: object) -> None:
@@ -129,7 +194,7 @@ def _stop_signal() -> Callable[[], bool]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    return lambda: bool(asked)
+    return asked
 
 
 class Report:
@@ -161,16 +226,16 @@ class Report:
 
         state, failure = run.state(), run.failure()
         return PipelineStatus(
-            name=run.pipeline.name,
+            name=run.about.name,
             state="failed" if failure else "running" if run.is_active else "stopped",
             file=str(self._arguments.file.absolute()),
             master=self._arguments.master or "local[*]",
             host=socket.gethostname(),
             process=os.getpid(),
-            checkpoint=f"{self._checkpoints}/{run.pipeline.name}",
-            group=run.pipeline.group,
-            reads=[str(each) for each in run.pipeline.reads.values()],
-            writes=str(run.pipeline.writes),
+            checkpoint=f"{self._checkpoints}/{run.about.name}",
+            group=run.about.group,
+            reads=run.about.reads,
+            writes=run.about.writes,
             started_ms=self._started_ms,
             updated_ms=now_ms(),
             batch_id=state.batch_id,

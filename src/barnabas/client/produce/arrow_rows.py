@@ -146,6 +146,18 @@ def partitions_of_rows(
     return pa.array(map(partition_of, keys, values), pa.int32())
 
 
+def with_partitions(table: pyarrow.Table, chosen: pyarrow.Array | None) -> pyarrow.Table:
+    """The table with the chosen partitions where its column partition is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if chosen is None:
+        return table
+    given = table.column("partition").combine_chunks().cast(pa.int32())
+    index = table.column_names.index("partition")
+    return table.set_column(index, "partition", pc.coalesce(given, chosen))
+
+
 def slices(table: pyarrow.Table, size_bytes_max: int) -> Iterator[pyarrow.Table]:
     """Pieces of at most so many bytes, but for a row that is larger alone; rows alike make pieces alike."""
     table = table.combine_chunks()

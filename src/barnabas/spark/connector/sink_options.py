@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.spark.connector.options import Options
@@ -34,6 +34,8 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[type[DataType], ...], str]]] = {
     "topic": ((StringType,), "a string"),
     "partition": ((IntegerType,), "an int"),
     "headers": ((ArrayType,), "array<struct<key: string, value: binary>>"),
+    "timestamp": ((TimestampType,), "a timestamp"),
+    "offsets": ((StringType,), "a string"),
 }
 
 
@@ -47,6 +49,7 @@ class SinkOptions:
     batch_id: int | None
     on_replay: Literal["stop", "keep"]  # if a batch is replayed with other content after its commit
     columns: tuple[str, ...]
+    offsets_group: str | None = None  # group that the offsets in the column offsets are committed to
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -62,6 +65,11 @@ class SinkOptions:
         on_replay = options.choice("onReplay", (STOP, KEEP), STOP)
         if guarantee == EXACTLY_ONCE and settings.get("enable.idempotence", "true").lower() == "false":
             raise InvalidOption("deliveryGuarantee=exactly_once needs kafka.enable.idempotence")
+        offsets_group = options.text("offsetsGroup") or None
+        if offsets_group is not None and guarantee == AT_LEAST_ONCE:
+            raise InvalidOption("offsetsGroup needs deliveryGuarantee=exactly_once")
+        left_out = set() if options.flag("includeTimestamp", False) else {"timestamp"}
+        left_out |= set() if offsets_group is not None else {"offsets"}
         return cls(
             settings=settings,
             topic=topic,
@@ -70,13 +78,14 @@ class SinkOptions:
             sink_id=sink_id,
             batch_id=batch_id,
             on_replay="keep" if on_replay == KEEP else "stop",
-            columns=_columns(schema, topic),
+            columns=_columns(schema, topic, left_out),
+            offsets_group=offsets_group,
         )
 
 
-def _columns(schema: StructType, topic: str | None) -> tuple[str, ...]:
-    """The columns that are written; others are left alone, as Spark's own sink does."""
-    names = schema.fieldNames()
+def _columns(schema: StructType, topic: str | None, left_out: set[str]) -> tuple[str, ...]:
+    """The columns that are written; others are ignored, as Spark's own sink does."""
+    names = [name for name in schema.fieldNames() if name not in left_out]
     if "value" not in names:
         raise InvalidOption(f"the column value is missing among {', '.join(names)}: select what to write as value")
     if topic is None and "topic" not in names:

@@ -14,17 +14,20 @@ The marker is looked up while the first rows are on their way, since nearly alwa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from barnabas.client.group.commits import GroupMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.spark.connector.ending import Written
 from barnabas.spark.connector.link import Link, link
 from barnabas.spark.connector.markers import Content, Marker, Slot, ensure_topic
+from barnabas.spark.connector.offsets import Offsets, from_json
 from barnabas.spark.connector.sink_options import AT_LEAST_ONCE, KEEP, SinkOptions
 from barnabas.spark.errors import BatchChanged, InvalidOption
 from barnabas.spark.processes.memory import trim
@@ -93,13 +96,18 @@ def _write_in_transaction(
             sending.finish()
             assert reading is not None
             return _already(reading.result(), batch, sending.content, options)
-        # Nothing waits for the last rows but the end, so the marker goes beside them.
+        # Nothing waits for the last rows but the end, so the marker and the offsets go beside them.
+        offsets = None
+        if sending.offsets:
+            group = GroupMetadata(options.offsets_group or "")
+            offsets = connection.start(producer.send_offsets(sending.offsets, group))
         marking = None
         if batch.batch_id is not None:
             marking = connection.start(slot.write(producer, Marker(batch.batch_id, sending.content)))
         sending.finish()
-        if marking is not None:
-            marking.result()
+        for waiting in (offsets, marking):
+            if waiting is not None:
+                waiting.result()
         return Written(sending.content, connection.run(producer.hand_over()))
     finally:
         # What went wrong before says more than that there is nothing left to abort.
@@ -142,12 +150,16 @@ class _Sending:
         self._options = options
         self._under_way: Future[int] | None = None
         self.content = Content()
+        self.offsets: Offsets = {}
 
     def take(self, piece: pyarrow.RecordBatch, *, is_sent: bool = True) -> None:
+        if self._options.offsets_group is not None:
+            piece, offsets = _without_offsets(piece)
+            self.offsets |= offsets
         table = _selected(piece, self._options)
         self.content = self.content.plus(piece.num_rows, _size(table))
         self.finish()
-        if is_sent:
+        if is_sent and table.num_rows:
             self._under_way = self._connection.start(self._producer.send_arrow(table, self._options.topic))
 
     def finish(self) -> None:
@@ -162,6 +174,17 @@ def _producer(connection: Link, options: SinkOptions, transactional_id: str | No
     return connection.call(lambda: Producer(settings, cluster=connection.cluster))
 
 
+def _without_offsets(piece: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, Offsets]:
+    """The rows that are records, and the offsets in the other rows."""
+    import pyarrow.compute as pc
+
+    column = piece.column("offsets")
+    found: Offsets = {}
+    for text in pc.drop_null(column).to_pylist():
+        found |= from_json(json.loads(text))
+    return piece.filter(pc.is_null(column)), found
+
+
 def _chain(first: pyarrow.RecordBatch, rest: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     yield first
     yield from rest
@@ -171,6 +194,7 @@ def _selected(piece: pyarrow.RecordBatch, options: SinkOptions) -> pyarrow.Recor
     """The columns that become records. Headers that nobody has would cost an object for each row."""
     names = [name for name in options.columns if name != "headers" or piece.column(name).null_count < piece.num_rows]
     names = [name for name in names if name != "partition" or piece.column(name).null_count < piece.num_rows]
+    names = [name for name in names if name != "offsets"]
     if "topic" in names and piece.column("topic").null_count:
         raise InvalidOption("a row has no topic: fill the column topic, or say the option topic")
     return _as_binary(piece.select(names))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import runpy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +22,12 @@ EXAMPLE: Final = "sources: {orders: {topic: orders, schema: 'id long'}}, sql: se
 
 
 def load(path: Path) -> list[Pipeline]:
+    """Load the pipelines of a file. Raises PipelineFailed if it has none, or two of one name."""
     if not path.is_file():
         raise PipelineFailed(f"there is no file {path}")
     if path.suffix in (".yaml", ".yml"):
         return [_described(path)]
-    found = [value for value in runpy.run_path(str(path)).values() if isinstance(value, Pipeline)]
-    pipelines = list({id(each): each for each in found}.values())
+    pipelines = pipelines_of(runpy.run_path(str(path)).values())
     if not pipelines:
         raise PipelineFailed(f"{path} defines no pipeline: put @barnabas.spark.pipeline(...) above a function")
     names = [each.name for each in pipelines]
@@ -35,6 +35,11 @@ def load(path: Path) -> list[Pipeline]:
     if twice:
         raise PipelineFailed(f"{path} has two pipelines of the name {twice[0]}")
     return pipelines
+
+
+def pipelines_of(values: Iterable[object]) -> list[Pipeline]:
+    """The pipelines among the variables of a module, each once."""
+    return list({id(each): each for each in values if isinstance(each, Pipeline)}.values())
 
 
 def _described(path: Path) -> Pipeline:

@@ -1,6 +1,6 @@
-"""Runs pipelines: one query of Spark for each, from its checkpoint, and how it is going.
+"""Runs pipelines: one query of Spark for each, started from its checkpoint, and its progress.
 
-A pipeline with dead letters has a second query for them. Who looks at it, and when it shall stop, is the caller's.
+A pipeline with dead letters has a second query for them. The caller watches the queries and decides when they stop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.spark.connector.foreach_batch import each_batch
 from barnabas.spark.errors import PipelineFailed
@@ -41,13 +41,23 @@ class State:
     batch_ms: int = 0
 
 
-class Run:
-    """One pipeline that is running."""
+class About(NamedTuple):
+    """What a listing shows of a pipeline or an application."""
 
-    def __init__(self, pipeline: Pipeline, queries: list[StreamingQuery]) -> None:
-        self.pipeline = pipeline
+    name: str
+    group: str
+    reads: list[str]
+    writes: str
+
+
+class Run:
+    """A pipeline or an application that is running."""
+
+    def __init__(self, about: About, queries: list[StreamingQuery]) -> None:
+        self.about = about
         self.queries = queries
         self.rows_total = 0
+        self.notice = ""  # the last event that users should see
         self._last_batch: tuple[str, int] | None = None
 
     @property
@@ -74,11 +84,14 @@ class Run:
         for query in self.queries:
             error = query.exception()
             if error is not None:
-                return PipelineFailed(f"pipeline {self.pipeline.name} stopped: {reason_of(str(error))}")
+                return PipelineFailed(f"{self.about.name} stopped: {reason_of(str(error))}")
         return None
 
+    def tend(self) -> None:
+        """Do what is due while the queries run."""
+
     def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
-        """After the batch that is under way, if that does not take too long."""
+        """Stop after the batch that is under way, or after ``grace_seconds`` if the batch takes longer."""
         deadline = time.monotonic() + grace_seconds
         for query in self.queries:
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
@@ -117,7 +130,8 @@ def start(
                     once=once,
                 )
             )
-    return Run(pipeline, queries)
+    reads = [str(each) for each in pipeline.reads.values()]
+    return Run(About(pipeline.name, pipeline.group, reads, str(pipeline.writes)), queries)
 
 
 def _read(spark: SparkSession, end: Topic | Files, options: Mapping[str, str], group: str) -> DataFrame:

@@ -1,0 +1,72 @@
+"""A task together with its copies of global tables: what the operator runs for one group of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.streams.app import App
+from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.state import Chunk
+from barnabas.streams.runtime.task import InputRecord, Row, Task
+
+__all__ = ["Done", "HostedTask"]
+
+
+class Done(NamedTuple):
+    """What a batch of a task gives: rows for topics and other tasks, and changes of the state."""
+
+    rows: list[Row]
+    changes: list[Chunk]
+
+
+class HostedTask:
+    def __init__(self, app: App, plan: Plan, index: int) -> None:
+        topology, place = app.topology(), plan.tasks[index]
+        self._copies = [
+            Task(topology, number, 0, partitions=plan.partitions, on_error=app.on_error)
+            for number in plan.global_numbers
+            if any(index in plan.copies[topic] for topic in topology.sub_topologies[number].topics)
+        ]
+        stores = {name: store for copy in self._copies for name, store in copy.stores.items()}
+        self._task = Task(
+            topology, place.number, place.partition, partitions=plan.partitions, on_error=app.on_error, globals=stores
+        )
+        self._topics = [frozenset(copy.sub_topology.topics) for copy in self._copies]
+
+    def restore(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in chunks:
+            (self._task if chunk.part == 0 else self._copies[chunk.part - 1]).restore([chunk.content])
+
+    def run(self, records: Iterable[InputRecord], *, time_ms: int, seed: str) -> Done:
+        """Process a batch: first the records of global tables, then the others, then wall-clock punctuators."""
+        mine: list[InputRecord] = []
+        of_copies: list[list[InputRecord]] = [[] for _ in self._copies]
+        for record in records:
+            for topics, target in zip(self._topics, of_copies, strict=True):
+                if record[0] in topics:
+                    target.append(record)
+                    break
+            else:
+                mine.append(record)
+        changes: list[Chunk] = []
+        for part, (copy, given) in enumerate(zip(self._copies, of_copies, strict=True), start=1):
+            if given:
+                copy.begin(time_ms=time_ms, seed=seed)
+                copy.process(given)
+                changes += [Chunk(part, content) for content in copy.commit().chunks]
+        self._task.begin(time_ms=time_ms, seed=seed)
+        rows = self._task.process(mine)
+        rows += self._task.punctuate()
+        commit = self._task.commit()
+        changes += [Chunk(0, content) for content in commit.chunks]
+        rows += [row if row.timestamp >= 0 else row._replace(timestamp=time_ms) for row in commit.changelog]
+        return Done(rows, changes)
+
+    def snapshot(self) -> Iterator[Chunk]:
+        for part, task in enumerate((self._task, *self._copies)):
+            for content in task.snapshot():
+                yield Chunk(part, content)
+
+    def close(self) -> None:
+        self._task.close()

@@ -1,0 +1,153 @@
+"""The stateful operator of Spark that hosts the tasks of one stage: a group of Spark is a task.
+
+It runs in Spark's Python workers. Rows for tasks of other stages pass through it unchanged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import Row as SparkRow
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from barnabas.spark.connector.writers import BATCH_ID, QUERY_ID
+from barnabas.streams.host import cache
+from barnabas.streams.host.blobs import INPUT, OUTPUT, internal_blobs, offsets_blob, output_blobs, records_of
+from barnabas.streams.host.code import AppCode
+from barnabas.streams.host.hosted import HostedTask
+from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.state import CHUNKS, HEAD, TOKEN_BYTES, StateLog
+from barnabas.streams.runtime.task import InputRecord, Row
+
+__all__ = ["TaskOperator"]
+
+
+class TaskOperator(StatefulProcessor):
+    def __init__(self, code: AppCode, plan: Plan, stage: int, state_bytes_max: int) -> None:
+        self._code = code
+        self._plan = plan
+        self._stage = stage
+        self._state_bytes_max = state_bytes_max
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", HEAD)
+        self._chunks = handle.getMapState("chunks", *CHUNKS)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[SparkRow],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[SparkRow]:
+        index = self._plan.index(key[0])
+        given = sorted(rows, key=lambda row: (row.kind, row.topic or "", row.partition, row.first))
+        if self._plan.stage(index) != self._stage:
+            yield from given
+            return
+        yield from self._run(index, given)
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, index: int, given: list[SparkRow]) -> Iterator[SparkRow]:
+        plan, place = self._plan, self._plan.tasks[index]
+        query, batch = _query_and_batch()
+        log = StateLog(self._head, self._chunks, task=str(place), bytes_max=self._state_bytes_max)
+        task = self._task(log, query, index)
+        now = max(row.now for row in given)
+        done = task.run(_records(given, place.partition), time_ms=now, seed=batch)
+        token = secrets.token_bytes(TOKEN_BYTES)
+        head = log.append(done.changes, task.snapshot(), token)
+        cache.keep(query, self._stage, index, cache.Kept(task, head.next, token))
+        offsets = self._offsets(index, given)
+        yield from _spark_rows(plan, index, done.rows, offsets, now)
+
+    def _task(self, log: StateLog, query: str, index: int) -> HostedTask:
+        """The task as of the last batch: the kept one, if need be brought up to date, or a new one from the state."""
+        kept = cache.take(query, self._stage, index)
+        if kept is not None:
+            changes = log.since(kept.position, kept.token)
+            if changes is not None:
+                kept.task.restore(changes)
+                return kept.task
+            kept.task.close()
+        task = HostedTask(self._code.app(), self._plan, index)
+        task.restore(log.whole())
+        return task
+
+    def _offsets(self, index: int, given: list[SparkRow]) -> dict[str, dict[str, int]]:
+        """Offsets up to which the task has read topics of the cluster; of a global table, its first copy tells."""
+        plan = self._plan
+        found: dict[str, dict[str, int]] = {}
+        for row in given:
+            if row.kind == INPUT and row.end >= 0:
+                copies = plan.copies.get(row.topic)
+                if copies is None or copies[0] == index:
+                    found.setdefault(row.topic, {})[str(row.partition)] = row.end
+        return found
+
+
+def _records(given: list[SparkRow], partition: int) -> Iterator[InputRecord]:
+    """The input of a task: records of topics in the order of their offsets, repartitioned records merged by time.
+
+    A repartitioned record has no offset of its own. The records that several tasks send are merged as Kafka merges
+    partitions, by the smallest timestamp at a head: otherwise all records of the second task would be late.
+    """
+    internal: dict[str, dict[int, list[SparkRow]]] = {}
+    for row in given:
+        if row.kind == INPUT and row.end >= 0:
+            yield from records_of(bytes(row.blob), row.name, row.partition)
+        elif row.kind == INPUT:
+            internal.setdefault(row.name, {}).setdefault(row.partition, []).append(row)
+    for name, by_sender in internal.items():
+        senders = [_sent(rows, name, partition) for _, rows in sorted(by_sender.items())]
+        for offset, record in enumerate(merge(*senders, key=itemgetter(3))):
+            yield (*record[:2], offset, *record[3:])
+
+
+def _sent(rows: list[SparkRow], name: str, partition: int) -> Iterator[InputRecord]:
+    for row in rows:
+        yield from records_of(bytes(row.blob), name, partition)
+
+
+def _query_and_batch() -> tuple[str, str]:
+    context = TaskContext.get()
+    assert context is not None, "the operator runs in tasks of Spark"
+    return context.getLocalProperty(QUERY_ID) or "", context.getLocalProperty(BATCH_ID) or "0"
+
+
+def _spark_rows(
+    plan: Plan, index: int, rows: Iterable[Row], offsets: dict[str, dict[str, int]], now: int
+) -> Iterator[SparkRow]:
+    output: list[Row] = []
+    internal: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if not row.is_internal:
+            output.append(row)
+        elif row.topic in plan.looped:
+            output.append(row._replace(topic=f"{plan.application_id}-{row.topic}"))
+        else:
+            assert row.partition is not None
+            internal.setdefault((row.topic, row.partition), []).append(row)
+    for (topic, partition), part in internal.items():
+        target = plan.labels[plan.task(plan.internal_reader(topic), partition)]
+        for number, blob in enumerate(internal_blobs(part)):
+            yield _row(target, INPUT, topic, topic, index, number, -1, now, blob)
+    blobs = list(output_blobs(output))
+    if offsets:
+        blobs.append(offsets_blob(offsets))
+    for number, blob in enumerate(blobs):
+        yield _row(plan.labels[index], OUTPUT, "", "", index, number, -1, now, blob)
+
+
+def _row(
+    task: int, kind: int, topic: str, name: str, partition: int, first: int, end: int, now: int, blob: bytes
+) -> SparkRow:
+    return SparkRow(
+        task=task, kind=kind, topic=topic, name=name, partition=partition, first=first, end=end, now=now, blob=blob
+    )

@@ -1,0 +1,104 @@
+"""The functions on both ends of the operators: records of the source into rows for tasks, rows of tasks into records.
+
+They run in Spark's workers, as ``mapInArrow``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.streams.host.blobs import INPUT, TICK, input_blob, output_batches
+from barnabas.streams.host.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Packing", "Ticking", "unpack"]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Packs records of the source: a row for each task, topic and partition; for a global table, for each copy."""
+
+    plan: Plan
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            rows = [row for part in _by_partition(batch) for row in self._rows(part)]
+            if rows:
+                yield _packed(rows)
+
+    def _rows(self, part: pyarrow.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        plan = self.plan
+        topic, partition = part.column("topic")[0].as_py(), part.column("partition")[0].as_py()
+        first, end = part.column("offset")[0].as_py(), part.column("offset")[-1].as_py() + 1
+        now = _milliseconds(part.column("now")[0])
+        reader = plan.reader(topic)
+        copies = plan.copies.get(topic)
+        tasks = copies if copies is not None else (plan.task(reader.number, partition),)
+        blob = input_blob(part)
+        for task in tasks:
+            yield plan.labels[task], INPUT, topic, reader.topic, partition, first, end, now, blob
+
+
+@dataclass(frozen=True)
+class Ticking:
+    """Makes a row for each task with wall-clock punctuators, for each batch in which there is a tick."""
+
+    plan: Plan
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                now = max(_milliseconds(cell) for cell in batch.column("now"))
+                labels = [self.plan.labels[task] for task in self.plan.ticked]
+                yield _packed([(label, TICK, "", "", 0, 0, -1, now, b"") for label in labels])
+
+
+def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The records that rows of tasks hold."""
+    for batch in batches:
+        yield from output_batches(blob.as_py() for blob in batch.column("blob"))
+
+
+def _milliseconds(cell: Any) -> int:
+    return cell.value // 1000  # type: ignore[no-any-return]  # Spark's timestamps are microseconds
+
+
+def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of each topic and partition, in order. Spark nearly always gives rows of one partition only."""
+    if not batch.num_rows:
+        return
+    for of_topic in _by_value(batch, "topic"):
+        yield from _by_value(of_topic, "partition")
+
+
+def _by_value(batch: pyarrow.RecordBatch, name: str) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow.compute as pc
+
+    values = pc.unique(batch.column(name))
+    if len(values) == 1:
+        yield batch
+    else:
+        yield from (batch.filter(pc.equal(batch.column(name), value)) for value in values)
+
+
+def _packed(rows: list[tuple[Any, ...]]) -> pyarrow.RecordBatch:
+    import pyarrow as pa
+
+    types = (
+        pa.int32(),
+        pa.int32(),
+        pa.string(),
+        pa.string(),
+        pa.int32(),
+        pa.int64(),
+        pa.int64(),
+        pa.int64(),
+        pa.binary(),
+    )
+    names = ("task", "kind", "topic", "name", "partition", "first", "end", "now", "blob")
+    columns = [pa.array(cells, kind) for cells, kind in zip(zip(*rows, strict=True), types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))

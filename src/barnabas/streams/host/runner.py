@@ -1,0 +1,192 @@
+"""Runs applications: one query of Spark for each, from its checkpoint, started again after a lost worker or broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.spark.errors import InvalidOption, PipelineFailed
+from barnabas.spark.pipelines.runner import About, Run, reason_of
+from barnabas.streams.app import App
+from barnabas.streams.host.checkpoint import Note, read_note, write_note
+from barnabas.streams.host.code import AppCode
+from barnabas.streams.host.plan import Plan, make_plan
+from barnabas.streams.host.query import state_partitions, written
+from barnabas.streams.host.state import STATE_BYTES_MAX
+from barnabas.streams.host.ticks import FORMAT as TICKS
+from barnabas.streams.host.ticks import INTERVAL, TickSource
+from barnabas.streams.host.topics import create_internal_topics, partitions_of
+from barnabas.streams.topology.node import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["AppRun", "start"]
+
+TRIGGER: Final = "250 milliseconds"
+RECORDS_MAX: Final = 250_000  # records of a batch: a task has all of its records of a batch in memory
+STATE_LIMIT: Final = "spark.barnabas.task.state.max.bytes"
+RECORDS_LIMIT: Final = "spark.barnabas.batch.records.max"
+TICK_MS_MIN: Final = 100
+PARTITIONS_PER_CORE: Final = 4  # state partitions of an operator on a cluster
+BACK_OFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 60.0)  # then the application has failed
+# Errors of the application itself, which would come again.
+_LASTING: Final = re.compile(r"barnabas\.(streams(\.\w+)+|spark\.errors)\.\w+: |AnalysisException|pickle")
+
+
+class AppRun(Run):
+    """An application that is running."""
+
+    def __init__(self, about: About, start_query: Callable[[], StreamingQuery], *, once: bool, is_looped: bool) -> None:
+        super().__init__(about, [start_query()])
+        self._start_query = start_query
+        self._once = once
+        self._is_looped = is_looped
+        self._failures = 0
+        self._failed_batch = -1
+        self._restart_at: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self._restart_at is None and super().has_ended
+
+    def failure(self) -> PipelineFailed | None:
+        return None if self._restart_at is not None else super().failure()
+
+    def tend(self) -> None:
+        """Start the query again if it failed for a passing reason, after a pause that grows with each failure."""
+        query = self.queries[0]
+        if self._restart_at is not None:
+            if time.monotonic() >= self._restart_at:
+                self._restart_at = None
+                self.queries[:] = [self._start_query()]
+        elif not query.isActive:
+            error = query.exception()
+            if error is not None:
+                self._plan_restart(str(error))
+            elif self._once and self._is_looped and _has_read(query):
+                self.queries[:] = [self._start_query()]  # what it has written to its own topics is to be read too
+
+    def stop(self, *, grace_seconds: float | None = None) -> None:
+        self._restart_at = None
+        super().stop() if grace_seconds is None else super().stop(grace_seconds=grace_seconds)
+
+    def _plan_restart(self, error: str) -> None:
+        batch = self.state().batch_id
+        self._failures = 1 if batch > self._failed_batch else self._failures + 1
+        self._failed_batch = batch
+        if not _LASTING.search(error) and self._failures <= len(BACK_OFF_SECONDS):
+            pause = BACK_OFF_SECONDS[self._failures - 1]
+            self.notice = f"{self.about.name} failed and starts again in {pause:.0f} s: {reason_of(error)}"
+            self._restart_at = time.monotonic() + pause
+
+
+def start(
+    app: App,
+    spark: SparkSession,
+    *,
+    servers: str,
+    checkpoints: str | Path,
+    once: bool = False,
+    client: Mapping[str, str] | None = None,
+    trigger: str = TRIGGER,
+) -> AppRun:
+    """Start an application from its checkpoint; ``once`` processes the records that are there and ends.
+
+    Raises CheckpointMismatch if the checkpoint is of another topology, TopologyError if topics are missing or differ
+    in their number of partitions.
+    """
+    topology, code = app.topology(), AppCode.of(app)
+    told = {"bootstrap.servers": servers} | dict(client or {})
+    home = f"{str(checkpoints).rstrip('/')}/{app.application_id}"
+    note = read_note(spark, home)
+    plan = make_plan(
+        topology,
+        partitions_of(topology, told),
+        partitions_max=_partitions_max(spark),
+        state_partitions=None if note is None else note.state_partitions,
+    )
+    now = Note.of(topology, plan)
+    if note is not None:
+        note.check(now)
+    else:
+        write_note(spark, home, now)
+    create_internal_topics(topology, plan, told)
+    options = {f"kafka.{name}": value for name, value in told.items()}
+
+    def start_query() -> StreamingQuery:
+        return _start(spark, code, plan, topology, options, f"{home}/checkpoint", trigger=None if once else trigger)
+
+    reads = [*topology.source_topics, *(each.pattern for each in topology.source_patterns)]
+    about = About(
+        app.application_id, app.application_id, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics)
+    )
+    return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
+
+
+def _partitions_max(spark: SparkSession) -> int:
+    """Partitions of an operator's state: one for each core of one machine, more on a cluster, which may grow."""
+    context = getattr(spark, "sparkContext", None)  # None with Spark Connect
+    cores = os.cpu_count() or 1 if context is None else context.defaultParallelism
+    return cores if context is not None and context.master.startswith("local") else PARTITIONS_PER_CORE * cores
+
+
+def _start(
+    spark: SparkSession,
+    code: AppCode,
+    plan: Plan,
+    topology: Topology,
+    options: Mapping[str, str],
+    checkpoint: str,
+    *,
+    trigger: str | None,
+) -> StreamingQuery:
+    limit = _limit(spark, STATE_LIMIT, STATE_BYTES_MAX)
+    frame = written(_records(spark, topology, plan, options), _ticks(spark, plan), code, plan, state_bytes_max=limit)
+    writer: Any = frame.writeStream.format("barnabas").options(**options).outputMode("append")
+    writer = writer.option("includeTimestamp", "true").option("offsetsGroup", plan.application_id)
+    writer = writer.queryName(plan.application_id).option("checkpointLocation", checkpoint)
+    writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
+    with state_partitions(spark, plan):
+        query: StreamingQuery = writer.start()
+    return query
+
+
+def _records(spark: SparkSession, topology: Topology, plan: Plan, options: Mapping[str, str]) -> DataFrame:
+    """All topics of the application, by one source: so there is one offset log and one group."""
+    topics = [*topology.source_topics, *(topology.decorate(topic) for topic in sorted(plan.looped))]
+    reader: Any = spark.readStream.format("barnabas").options(**options)
+    if topology.source_patterns:
+        patterns = [*map(re.escape, topics), *(each.pattern for each in topology.source_patterns)]
+        reader = reader.option("subscribePattern", "|".join(f"(?:{each})" for each in patterns))
+    else:
+        reader = reader.option("subscribe", ",".join(topics))
+    reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
+    reader = reader.option("kafka.group.id", plan.application_id)
+    frame: DataFrame = reader.option("maxOffsetsPerTrigger", _limit(spark, RECORDS_LIMIT, RECORDS_MAX)).load()
+    return frame
+
+
+def _ticks(spark: SparkSession, plan: Plan) -> DataFrame | None:
+    if plan.tick_ms is None:
+        return None
+    spark.dataSource.register(TickSource)
+    return spark.readStream.format(TICKS).option(INTERVAL, max(TICK_MS_MIN, plan.tick_ms)).load()
+
+
+def _limit(spark: SparkSession, name: str, default: int) -> int:
+    text = spark.conf.get(name, str(default))
+    if text is None or not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{name}={text!r}: pass a number above 0")
+    return int(text)
+
+
+def _has_read(query: StreamingQuery) -> bool:
+    progress = [json.loads(each.json) for each in query.recentProgress]
+    return any(source["numInputRows"] for each in progress for source in each["sources"][:1])

@@ -1,0 +1,1 @@
+"""The topology as pure data: operators, the graph that the DSL builds, nodes, sub-topologies, names, descriptions."""

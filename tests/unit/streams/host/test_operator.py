@@ -1,0 +1,189 @@
+"""The operator under repeated batches, moved tasks and lost workers, in a Spark that is simulated in memory."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import OrderedDict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+from pyspark.sql import Row as SparkRow
+
+from barnabas.streams import App, tumbling
+from barnabas.streams.host import cache, operator, state
+from barnabas.streams.host.blobs import OUTPUT, output_batches
+from barnabas.streams.host.code import AppCode
+from barnabas.streams.host.operator import TaskOperator
+from barnabas.streams.host.packing import Packing
+from barnabas.streams.host.plan import make_plan
+
+counting = App("counting")
+(
+    counting.stream("lines", value=str)
+    .flat_map_values(lambda line: line.split())
+    .group_by(lambda word: word)
+    .count(store="counts")
+    .to_stream()
+    .to("counts")
+)
+
+windows = App("windows")
+left, right = windows.table("left", value=str), windows.table("right", value=str)
+left.outer_join(right, lambda one, other: f"{one}+{other}", store="joined").to_stream().to("joined")
+(
+    windows.stream("clicks", value=str)
+    .group_by_key()
+    .window(tumbling("1s", grace="500ms"))
+    .count()
+    .suppress(until="window_closes")
+    .to_stream()
+    .map(lambda window, count: (window.key, f"{window.start} {count}"), key=str, value=str)
+    .to("closed")
+)
+
+PARTITIONS = {"lines": 3, "left": 2, "right": 2, "clicks": 2}
+WORDS = ("ant", "bee", "cow", "dog")
+Record = tuple[str, int, str, str | None, int]  # topic, partition, key, value, timestamp
+
+
+class Variables(dict[Any, Any]):
+    """Both state variables of a task."""
+
+    def get(self, *_: Any) -> Any:
+        return dict.get(self, "head")
+
+    def update(self, newValue: Any) -> None:  # type: ignore[override]  # noqa: N803
+        self["head"] = newValue
+
+    def getValue(self, key: tuple[int]) -> Any:
+        found = dict.get(self, key[0])
+        return None if found is None else (found,)
+
+    def updateValue(self, key: tuple[int], value: Any) -> None:
+        self[key[0]] = value[0]
+
+    def removeKey(self, key: tuple[int]) -> None:
+        del self[key[0]]
+
+    def getValueState(self, *_: Any) -> Any:
+        return self
+
+    def getMapState(self, *_: Any) -> Any:
+        return self
+
+
+class Spark:
+    """Runs batches of an application; ``workers`` caches stand for so many worker processes."""
+
+    def __init__(self, app: App, seed: int, workers: int = 1, failures: float = 0.0) -> None:
+        topology = app.topology()
+        read = {topic: PARTITIONS[topic] for topic in topology.source_topics}
+        self.plan = make_plan(topology, read, partitions_max=2)
+        self.code = AppCode.of(app)
+        self.states: dict[tuple[int, int], Variables] = {}
+        self.offsets: dict[tuple[str, int], int] = {}
+        self.random = random.Random(seed)
+        self.failures = failures
+        self.caches: list[Any] = [OrderedDict() for _ in range(workers)]
+        self.batch = 0
+
+    def run(self, records: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+        """One batch; it is repeated, from the state before it, as long as attempts fail."""
+        self.batch += 1
+        monkeypatch.setattr(operator, "_query_and_batch", lambda: ("query", str(self.batch)))
+        rows = list(self._packed(records))
+        before = copy.deepcopy(self.states)
+        while True:
+            try:
+                return self._attempt(rows, monkeypatch)
+            except ConnectionError:
+                self.states = copy.deepcopy(before)
+
+    def _attempt(self, rows: list[SparkRow], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+        for stage in range(self.plan.stage_count):
+            groups: dict[int, list[SparkRow]] = {}
+            self.random.shuffle(rows)  # a shuffle of Spark promises no order
+            for row in rows:
+                groups.setdefault(row.task, []).append(row)
+            rows = []
+            for label, given in groups.items():
+                monkeypatch.setattr(cache, "_kept", self.random.choice(self.caches))
+                hosted = TaskOperator(self.code, self.plan, stage, state.STATE_BYTES_MAX)
+                hosted.init(self.states.setdefault((stage, label), Variables()))  # type: ignore[arg-type]
+                rows += hosted.handleInputRows((label,), iter(given), None)
+                if self.random.random() < self.failures:
+                    raise ConnectionError("a worker was lost")
+        assert {row.kind for row in rows} <= {OUTPUT}
+        blobs = [row.blob for row in sorted(rows, key=lambda row: (row.task, row.first))]
+        cells = [row for batch in output_batches(blobs) for row in batch.to_pylist() if row["offsets"] is None]
+        return [(row["topic"], row["key"], row["value"], row["timestamp"]) for row in cells]
+
+    def _packed(self, records: list[Record]) -> Iterator[SparkRow]:
+        for topic, partition, key, value, timestamp in records:
+            offset = self.offsets.get((topic, partition), 0)
+            self.offsets[topic, partition] = offset + 1
+            columns = {
+                "key": pa.array([key.encode()], pa.binary()),
+                "value": pa.array([None if value is None else value.encode()], pa.binary()),
+                "topic": [topic],
+                "partition": pa.array([partition], pa.int32()),
+                "offset": pa.array([offset], pa.int64()),
+                "timestamp": pa.array([timestamp * 1000], pa.timestamp("us", tz="UTC")),
+                "headers": pa.nulls(1, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+                "now": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC")),
+            }
+            for batch in Packing(self.plan)(iter([pa.RecordBatch.from_pydict(columns)])):
+                yield from (SparkRow(**row) for row in batch.to_pylist())
+
+
+def batches(app: App, seed: int, count: int = 25) -> list[list[Record]]:
+    """Random records; keys go to partitions as a producer would send them."""
+    draw = random.Random(seed)
+    found = []
+    for number in range(count):
+        batch: list[Record] = []
+        for _ in range(draw.randrange(1, 8)):
+            topic = draw.choice(app.topology().source_topics)
+            key = draw.choice(WORDS)
+            value = None if topic in ("left", "right") and draw.random() < 0.2 else " ".join(draw.choices(WORDS, k=2))
+            at = number * 300 + draw.randrange(-600, 600)
+            batch.append((topic, WORDS.index(key) % PARTITIONS[topic], key, value, max(0, at)))
+        found.append(batch)
+    return found
+
+
+@pytest.fixture
+def short_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots after a few batches instead of after a megabyte."""
+    monkeypatch.setattr(state, "LOG_BYTES_MIN", 300)
+    monkeypatch.setattr(state, "GROWTH_MAX", 1)
+    monkeypatch.setattr(state, "DELETED_MIN", 2)
+
+
+@pytest.mark.usefixtures("short_logs")
+@pytest.mark.parametrize("app", [counting, windows], ids=["counting", "windows"])
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_workers_and_moved_tasks_do_not_change_the_output(
+    app: App, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet, disturbed = Spark(app, seed), Spark(app, seed + 1, workers=3, failures=0.1)
+    for batch in batches(app, seed):
+        assert disturbed.run(batch, monkeypatch) == quiet.run(batch, monkeypatch)
+    firsts = [variables.get()[2] for variables in disturbed.states.values() if variables.get()]
+    assert any(firsts), "a snapshot was taken"
+
+
+@pytest.mark.usefixtures("short_logs")
+def test_a_worker_that_starts_without_tasks_restores_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, forgetful = Spark(windows, 1), Spark(windows, 2)
+    for batch in batches(windows, 7):
+        forgetful.caches = [OrderedDict()]
+        assert forgetful.run(batch, monkeypatch) == kept.run(batch, monkeypatch)
