@@ -19,6 +19,8 @@ TIED_MODULES = {
     "metadata.image": 2,
     "ops.records.schemas": 2,
     "storage.": 17,
+    "streams.runtime.": 15,
+    "streams.": 12,  # streams and tables make each other
     "testing.": 4,
     "world.memory": 2,
 }
