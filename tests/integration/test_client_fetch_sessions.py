@@ -36,3 +36,18 @@ def test_a_consumer_whose_connections_break_has_one_fetch_session() -> None:
 
     with Broker() as broker:
         asyncio.run(work(broker))
+
+
+def test_a_consumer_that_closes_leaves_no_fetch_session() -> None:
+    async def work(broker: Broker) -> None:
+        servers = (broker.bootstrap_servers,)
+        async with Producer(ProducerSettings(bootstrap_servers=servers)) as producer:
+            await producer.send("t", b"0")
+        async with Consumer(ConsumerSettings(bootstrap_servers=servers)) as consumer:
+            await consumer.assign({TopicPartition("t", 0): Start.at(0)})
+            assert len(await consumer.poll(timeout_ms=20_000)) == 1
+            assert len(broker.node.services.fetch_sessions) == 1
+        assert len(broker.node.services.fetch_sessions) == 0
+
+    with Broker() as broker:
+        asyncio.run(work(broker))

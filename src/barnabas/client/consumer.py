@@ -291,6 +291,8 @@ class Consumer(StoredOffsets, Generic[K, V]):
             if self._running is not None:
                 self._running.cancel()
                 await asyncio.wait([self._running])
+            if self._fetcher is not None:
+                await self._fetcher.end_sessions()
             if self._owns_cluster:
                 await self.cluster.close()
 

@@ -139,6 +139,10 @@ class FetchSession:
         self._forgotten.clear()
         return Plan(self._id, epoch, named, forgotten)
 
+    def end(self) -> Plan | None:
+        """Return the request that makes the broker drop the session; None if there is no session."""
+        return None if self._id == NO_SESSION else Plan(self._id, FINAL_EPOCH, {})
+
     def answered(self, response: FetchResponse) -> WireError | None:
         """Return None if the partitions of the response count, else the error; the next request is a full one then."""
         if response.error_code:

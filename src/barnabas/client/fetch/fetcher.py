@@ -28,7 +28,7 @@ from barnabas.model.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from barnabas.observe.log import logger
 from barnabas.transport.versions import NO_LIMIT, Shaped
 from barnabas.wire.batch import iterate
-from barnabas.wire.fetch_session import FetchSession, Key, Wanted, sessionless
+from barnabas.wire.fetch_session import FetchSession, Key, Plan, Wanted, sessionless
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
 PAUSE_MS_MIN: Final = 1  # whatever retry.backoff.ms says: a pause that is over at once is none
@@ -37,6 +37,8 @@ STALE_LOOKS_MAX: Final = 10  # at metadata that is older than what was read
 _SESSION_ERRORS: Final = frozenset(
     {errors.FETCH_SESSION_ID_NOT_FOUND, errors.INVALID_FETCH_SESSION_EPOCH, errors.FETCH_SESSION_TOPIC_ID_ERROR}
 )
+
+END_TIMEOUT_MS: Final = 1000  # of a request that ends a fetch session while the consumer closes
 
 _log: Final = logger("client")
 
@@ -76,6 +78,18 @@ class Fetcher:
         finally:
             for task in (*self._fetching, *self._resetting.values(), *self._validating.values()):
                 task.cancel()
+
+    async def end_sessions(self) -> None:
+        """Let the brokers drop the sessions of this consumer; a broker that does not answer drops its session later."""
+        plans = {source: plan for source, each in self._sessions.items() if (plan := each.end()) is not None}
+        await asyncio.gather(*(self._end(source, plan) for source, plan in plans.items()))
+
+    async def _end(self, source: int, plan: Plan) -> None:
+        request = Shaped(FetchRequest, lambda version: request_of(plan, self._settings, version, wait_ms=0))
+        try:
+            await self._cluster.call(source, request, FetchResponse, lane=SIDE_LANE, timeout_ms=END_TIMEOUT_MS)
+        except BarnabasError as error:
+            _log.debug("fetch session not ended", broker=source, reason=error)
 
     async def _look(self, now: float) -> list[float]:
         """Ask whom there is to ask; the times at which more may be asked than now."""
