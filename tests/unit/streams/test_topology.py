@@ -159,3 +159,12 @@ def test_the_picture_has_topics_nodes_and_stores() -> None:
     assert picture.startswith("flowchart TB\n")
     for part in ('[/"left"/]', '[/"out"/]', '[("right-STATE-STORE-', '"KSTREAM-JOIN-'):
         assert part in picture
+
+
+def test_the_description_names_the_topic_of_a_foreign_key_joins_answers() -> None:
+    app = App("owned")
+    pets, owners = app.table("pets", value=str), app.table("owners", value=str)
+    pets.join(owners, lambda owner, city: city, by=lambda owner: owner, name="fk").to_stream().to("out")
+    text = app.describe()
+    assert "read from a topic in a later batch: owned-fk-subscription-response-topic" in text
+    assert "repartitioned by Spark's shuffle, without a topic: fk-subscription-registration-topic" in text

@@ -21,7 +21,8 @@ from barnabas.streams.runtime.store import StateStore
 from barnabas.streams.runtime.task import Task
 from barnabas.streams.topology.copartition import check_partitions, task_counts
 from barnabas.streams.topology.node import SubTopology, Topology
-from barnabas.streams.topology.operators import GlobalTableJoin, Process, Sink
+from barnabas.streams.topology.operators import GlobalTableJoin, Process
+from barnabas.streams.topology.stages import stages_of
 
 __all__ = ["Plan", "Reader", "TaskPlace", "make_plan"]
 
@@ -129,7 +130,7 @@ def make_plan(
     tasks = tuple(TaskPlace(number, each) for number, count in sorted(counts.items()) for each in range(count))
     if len(tasks) > TASKS_MAX:
         raise TopologyError(f"the application has {len(tasks)} tasks; the limit is {TASKS_MAX}")
-    stages, looped = _stages(topology)
+    stages, looped = stages_of(topology)
     state_partitions = state_partitions or max(1, min(len(tasks), partitions_max))
     intervals = _tick_intervals(topology, known, counts)
     return Plan(
@@ -172,40 +173,6 @@ def _patterns(topology: Topology) -> tuple[tuple[str, Reader], ...]:
             if pattern is not None:
                 found.append((pattern.pattern, Reader(each.number, "")))
     return tuple(found)
-
-
-def _stages(topology: Topology) -> tuple[dict[int, int], frozenset[str]]:
-    """The stage of each sub-topology, and the repartition topics that lead back."""
-    reader_of = {
-        topic: each.number for each in topology.sub_topologies for topic, internal in _sources(each) if internal
-    }
-    edges: dict[int, list[tuple[str, int]]] = {}
-    for each in topology.sub_topologies:
-        sinks = [node.operator for node in each.nodes if isinstance(node.operator, Sink) and node.operator.is_internal]
-        edges[each.number] = [(sink.topic, reader_of[sink.topic]) for sink in sinks if sink.topic in reader_of]
-    looped: set[str] = set()
-    order: list[int] = []
-    state: dict[int, str] = {}
-
-    def visit(number: int) -> None:
-        state[number] = "open"
-        for topic, target in edges[number]:
-            if target not in state:
-                visit(target)
-            elif state[target] == "open":
-                looped.add(topic)
-        state[number] = "done"
-        order.append(number)
-
-    for number in edges:
-        if number not in state:
-            visit(number)
-    stages = dict.fromkeys(edges, 0)
-    for number in reversed(order):
-        for topic, target in edges[number]:
-            if topic not in looped:
-                stages[target] = max(stages[target], stages[number] + 1)
-    return stages, frozenset(looped)
 
 
 def _copies(topology: Topology, tasks: tuple[TaskPlace, ...]) -> dict[str, tuple[int, ...]]:

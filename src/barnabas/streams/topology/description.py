@@ -5,6 +5,7 @@ from __future__ import annotations
 from barnabas.streams.topology.java_order import TreeSet, hash_order
 from barnabas.streams.topology.node import Node, SubTopology, Topology
 from barnabas.streams.topology.operators import Sink, Source
+from barnabas.streams.topology.stages import stages_of
 
 __all__ = ["describe", "describe_execution"]
 
@@ -85,16 +86,21 @@ def describe(topology: Topology) -> str:
 def describe_execution(topology: Topology) -> str:
     """Return how each part runs here: tasks, repartitions and the stores that have changelogs."""
     lines = ["How it runs:"]
+    _, looped = stages_of(topology)
     for each in topology.sub_topologies:
         read = [topic for topic in each.topics if topic not in topology.internal_topics]
-        shuffled = [topic for topic in each.topics if topic in topology.internal_topics]
+        internal = [topic for topic in each.topics if topic in topology.internal_topics]
         if each.is_global:
             lines.append(f"  Sub-topology {each.number}: every task has a copy of {', '.join(read)}")
             continue
         lines.append(f"  Sub-topology {each.number}: one task for each partition")
         if read:
             lines.append(f"    reads topics: {', '.join(read)}")
-        lines.extend(f"    repartitioned by Spark's shuffle, without a topic: {topic}" for topic in shuffled)
+        for topic in internal:
+            if topic in looped:
+                lines.append(f"    leads back, so read from a topic in a later batch: {topology.decorate(topic)}")
+            else:
+                lines.append(f"    repartitioned by Spark's shuffle, without a topic: {topic}")
         for name in each.store_names:
             logged = topology.stores[name].is_named
             where = f"changelog topic {topology.changelog(name)}" if logged else "no changelog; kept in the checkpoint"
