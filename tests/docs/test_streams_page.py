@@ -57,6 +57,10 @@ def test_the_word_count_and_its_test_are_short() -> None:
     assert len(lines) <= WORD_COUNT_LINES_MAX
 
 
+def test_the_readme_has_the_same_word_count() -> None:
+    assert BLOCK.findall(section("Count words"))[0] in (PAGE.parents[1] / "README.md").read_text()
+
+
 @pytest.mark.parametrize("title", ["Operators", "Coming from Kafka Streams"])
 def test_every_example_of_a_table_runs(title: str, names: dict[str, Any]) -> None:
     exec(compile(BLOCK.findall(section("Operators"))[0], str(PAGE), "exec"), names)

@@ -232,7 +232,7 @@ def test_cve_2022_34917_large_frames_are_not_read_before_sign_in(broker: Broker)
 
 def test_after_sign_in_large_frames_are_read(at: Talk, broker: Broker, topic: str) -> None:
     sign_in(at)
-    names = [MetadataRequest.MetadataRequestTopic(name="x" * 200) for _ in range(4000)]
+    names = [MetadataRequest.MetadataRequestTopic(name=f"{number:0>200}") for number in range(4000)]
     assert len(at.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False)).topics) == 4000
 
 
