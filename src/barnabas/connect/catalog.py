@@ -43,6 +43,7 @@ BUILT_IN: Final = (
     "barnabas.connect.connectors.files_source",
     "barnabas.connect.connectors.files_sink",
     "barnabas.connect.connectors.datagen",
+    "barnabas.connect.connectors.postgres.source",
 )
 
 _log: Final = logger("connect")
