@@ -156,8 +156,7 @@ class Envelopes:
         if op == "t":
             yield self._record(shape, event, op, None, None, None, now_us)
             return
-        old_key = None if event.old is None else _struct(shape.key, event.old)
-        new_key = None if event.new is None else _struct(shape.key, event.new)
+        old_key, new_key = (_struct(shape.key, row) if row and shape.key else None for row in (event.old, event.new))
         before = self._before(shape, event)
         after = None if event.new is None or event.op == KEY_LEFT else _struct(shape.columns, _filled(event))
         key = old_key if after is None else new_key

@@ -112,7 +112,7 @@ class PostgresSource(Source[PostgresConfig]):
         ends: list[snapshot.Bound] = [None]
         if table is not None:
             ends = snapshot.bounds(connection, table, todo["after"], size, self.context.tasks_max)
-        rest = {**todo, "after": ends[-1], "first": False}
+        rest: dict[str, Any] | None = {**todo, "after": ends[-1], "first": False}
         if ends[-1] is None:
             rest = _snapshot_of(todo["tables"][1:], todo["kind"], is_first=False)
         did = {"table": todo["tables"][0], "ends": [todo["after"], *ends], "kind": todo["kind"], "first": todo["first"]}
@@ -295,7 +295,10 @@ class PostgresSource(Source[PostgresConfig]):
     # --- sessions -------------------------------------------------------------------------------------------------
 
     def _connected(self) -> psycopg.Connection[Any]:
-        if self._session is None or self._session.closed or self._session.broken:
+        if self._session is not None and (self._session.closed or self._session.broken):
+            self._session.close()
+            self._session = None
+        if self._session is None:
             self._session = connect(self.config)
         return self._session
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ import msgspec
 from barnabas.connect.connectors.postgres.envelope import Event, Origin, TransactionMark
 from barnabas.connect.connectors.postgres.pgoutput import Begin, Change, Commit, Decoder, Relation, Truncate
 from barnabas.connect.connectors.postgres.selection import Selection
-from barnabas.connect.connectors.postgres.sessions import ReplicationSession
+from barnabas.connect.connectors.postgres.sessions import ReplicationSession, database_errors
 from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.connect.errors import RetriableError
 
@@ -170,11 +171,8 @@ class ChangeStream:
 
     def _run(self) -> None:
         try:
-            session = self._open(self.start)
-            try:
+            with database_errors("the stream broke off"), closing(self._open(self.start)) as session:
                 self._read(session)
-            finally:
-                session.close()
         except Exception as error:  # noqa: BLE001 - whatever it is, the next call of the connector raises it
             with self._changed:
                 self._error = error
