@@ -12,7 +12,9 @@ import pytest
 from capturing import Capture, as_json, replayed, shown
 from postgres_server import PostgresServer
 
+from barnabas.connect.connectors.postgres.source import PostgresSource
 from barnabas.connect.errors import ConnectError, RetriableError
+from barnabas.connect.plugins import Context
 from barnabas.connect.records import Entry
 
 TOPIC = "shop.public.orders"
@@ -344,7 +346,8 @@ insert into kinds values (
   %d, -7, 1::int8 << 60, 1.5, 2.25, true, 1234.567, 0.00012, '$12.34', '0044-03-15 BC', '24:00', '01:02:03.004',
   '01:02:03.5+05:30', '2026-01-02 03:04:05.678901', '1969-12-31 23:59:59.999', 'infinity',
   '1 year 2 mons -3 days 04:05:06.7', '\\x00ff', '1', '101000000001', '1011',
-  '6f2c1a7e-0000-4000-8000-000000000001', '{"a": 1}', '[1, 2]', '10.0.0.1/8', '10.0.0.0/8', '08:00:2b:01:02:03', '[1,5)', '[2026-01-01,)', '(1,2)',
+  '6f2c1a7e-0000-4000-8000-000000000001', '{"a": 1}',
+  '[1, 2]', '10.0.0.1/8', '10.0.0.0/8', '08:00:2b:01:02:03', '[1,5)', '[2026-01-01,)', '(1,2)',
   '{1,NULL,3}', '{"a,b",NULL,"c\\"d"}', '{1.5,2}', '{2026-01-02 03:04:05.5+00}', 'ok', '{ok,sad}', 5, 4294967295,
   'größe', 'ab', 'fat cat', '{t,f}', '{6f2c1a7e-0000-4000-8000-000000000001}', '{2026-01-02}', 'name', 'c'
 )"""
@@ -379,3 +382,23 @@ def test_every_type_of_column_is_the_same_in_snapshot_and_stream(sql: Any, captu
         "ak": 5,
         "an": "ab  ",
     }
+
+
+def test_a_dry_run_shows_rows_and_leaves_no_slot(server: PostgresServer, database: str, sql: Any) -> None:
+    orders(sql, 5)
+    source = PostgresSource(
+        PostgresSource.Config.read(
+            {
+                "database.hostname": "127.0.0.1",
+                "database.port": str(server.port),
+                "database.user": "postgres",
+                "database.dbname": database,
+                "topic.prefix": "shop",
+            }
+        ),
+        Context("dry"),
+    )
+    assert [record.key for record in source.sample(3)] == [{"id": 1}, {"id": 2}, {"id": 3}]
+    source.close()
+    assert sql("select count(*) from pg_replication_slots where database = %s", database).fetchone() == (0,)
+    assert sql("select count(*) from pg_publication").fetchone() == (0,)

@@ -55,6 +55,11 @@ class SlotAdmin:
                 f"wal_level of the server is {level and level[0]}: set wal_level=logical and restart the server"
             )
 
+    def tables(self) -> list[tuple[str, str]]:
+        """Return schemas and names of all tables that can be published."""
+        with database_errors("cannot list tables"):
+            return [(schema, table) for schema, table in self._connection.execute(TABLES).fetchall()]
+
     def state(self) -> SlotState | None:
         """Return the slot; None if there is none of this name."""
         with database_errors(f"cannot read slot {self._config.slot_name}"):
@@ -124,7 +129,7 @@ class SlotAdmin:
                 )
             tables = sql.SQL(", ").join(
                 sql.Identifier(schema, table)
-                for schema, table in self._connection.execute(TABLES).fetchall()
+                for schema, table in self.tables()
                 if selection.has_table(schema, table) or selection.is_signals(schema, table)
             )
             options = sql.SQL(" with (publish_via_partition_root = {})").format(config.publish_via_partition_root)

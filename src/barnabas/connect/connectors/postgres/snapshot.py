@@ -47,16 +47,19 @@ def _plain(text: str) -> Any:
     return text.replace("%%", "%")
 
 
-def rows(connection: psycopg.Connection[Any], table: Table, after: Bound, until: Bound) -> Iterator[tuple[Any, ...]]:
+def rows(
+    connection: psycopg.Connection[Any], table: Table, after: Bound, until: Bound, limit: int | None = None
+) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a chunk as bytes in PostgreSQL's text format."""
     from psycopg import sql
 
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in table.columns)
-    query = sql.SQL("copy (select {columns} from {table} where {where}{order}) to stdout").format(
+    query = sql.SQL("copy (select {columns} from {table} where {where}{order}{limit}) to stdout").format(
         columns=columns,
         table=_name(table),
         where=_where(table, after, until),
         order=sql.SQL(" order by {}").format(_keys(table)) if table.primary_key else sql.SQL(""),
+        limit=sql.SQL("") if limit is None else sql.SQL(" limit {}").format(limit),
     )
     action = f"cannot read {table.full_name}"
     with database_errors(action), connection.cursor() as cursor, cursor.copy(query) as copy:

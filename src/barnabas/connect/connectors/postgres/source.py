@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from barnabas.connect.connectors.postgres import snapshot
@@ -46,7 +46,7 @@ class PostgresSource(Source[PostgresConfig]):
     Config = PostgresConfig
     lane: ClassVar[Literal["shared", "own"]] = "own"
     every: ClassVar[str] = "500 ms"
-    replay: ClassVar[Literal["same", "keep"]] = "keep"
+    replay: ClassVar[Literal["stop", "keep"]] = "keep"
 
     def __init__(self, config: PostgresConfig, context: Context) -> None:
         super().__init__(config, context)
@@ -258,6 +258,21 @@ class PostgresSource(Source[PostgresConfig]):
         marked = snapshot.events(found, data["lsn"], data["kind"], is_first=data["first"], final=data["final"])
         for event in marked:
             yield from envelopes.records(event, event.origin.time_us)
+
+    def sample(self, count: int) -> Iterator[Record]:
+        """Yield rows of the first table that has some, without slot and publication."""
+        connection = self._connected()
+        catalog = TableCatalog(connection, self._selection)
+        for schema, name in SlotAdmin(connection, self.config).tables():
+            table = catalog.by_name(schema, name) if self._selection.is_in_snapshot(schema, name) else None
+            if table is not None:
+                envelopes = Envelopes(self.config, [table])
+                found = islice(snapshot.rows(connection, table, None, None, limit=count), count)
+                for event in snapshot.events(found, 0, "true", is_first=False, final=""):
+                    yield from envelopes.records(event, event.origin.time_us)
+                    count -= 1
+            if count <= 0:
+                return
 
     # --- what is done ---------------------------------------------------------------------------------------------
 

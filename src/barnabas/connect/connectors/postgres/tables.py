@@ -79,6 +79,15 @@ class TableCatalog:
             columns = tuple(RelationColumn(name, kind, modifier, False) for name, kind, modifier, _ in rows)
             return self._table(Relation(oid, found[0], found[1], "d", columns), dict(_not_null(rows)))
 
+    def by_name(self, schema: str, name: str) -> Table | None:
+        """Return the table of this name as it is now; None if there is none."""
+        sql = "select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        with database_errors(f"cannot describe {schema}.{name}"):
+            found = self._connection.execute(
+                sql + " where n.nspname = %s and c.relname = %s", (schema, name)
+            ).fetchone()
+        return None if found is None else self.by_oid(found[0])
+
     def of_relation(self, relation: Relation) -> Table:
         """Return the table of the stream's description; what that lacks is read from the catalog."""
         with database_errors(f"cannot describe {relation.schema}.{relation.table}"):
