@@ -44,6 +44,8 @@ BUILT_IN: Final = (
     "barnabas.connect.connectors.files_sink",
     "barnabas.connect.connectors.datagen",
     "barnabas.connect.connectors.postgres.source",
+    "barnabas.connect.connectors.sql.sink",
+    "barnabas.connect.connectors.sql.source",
 )
 
 _log: Final = logger("connect")
