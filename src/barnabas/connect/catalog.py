@@ -44,6 +44,7 @@ BUILT_IN: Final = (
     "barnabas.connect.connectors.files_sink",
     "barnabas.connect.connectors.datagen",
     "barnabas.connect.connectors.postgres.source",
+    "barnabas.connect.connectors.iceberg_sink",
     "barnabas.connect.connectors.sql.sink",
     "barnabas.connect.connectors.sql.source",
 )

@@ -61,7 +61,10 @@ class PostgresqlDatabase(Database):
         except ImportError as error:
             raise ConnectError("PostgreSQL needs psycopg: pip install 'barnabas[postgres]'") from error
         with self.errors(f"cannot connect to {address}"):
-            given = {"connect_timeout": CONNECT_SECONDS, "application_name": "barnabas-connect"} | address.parameters
+            given: dict[str, Any] = {
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "barnabas-connect",
+            } | address.parameters
             self._connection = psycopg.connect(
                 **given, autocommit=True, options="-c TimeZone=UTC", client_encoding="utf8"
             )

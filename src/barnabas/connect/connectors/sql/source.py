@@ -138,7 +138,8 @@ class SqlSource(Source[SqlSourceConfig]):
 
     def _rows(self, table: str, since: dict[str, Any], until: dict[str, Any]) -> Iterator[Record]:
         topic = self.config.topic_prefix + ("" if self.config.query else table)
-        statement, values = f"select * from {self._from(table)}", []
+        statement = f"select * from {self._from(table)}"
+        values: list[Any] = []
         if self.config.mode != "bulk":
             where, values = self._where(since, until)
             statement += f" where {where} order by {', '.join(map(quoted, self._columns()))}"

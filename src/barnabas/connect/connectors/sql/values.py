@@ -66,7 +66,7 @@ def postgres_type(schema: Schema) -> str:
     """Return the column type of a schema in PostgreSQL."""
     if schema.name == DECIMAL:
         return "numeric"
-    if schema.name in _POSTGRES_NAMED:
+    if schema.name is not None and schema.name in _POSTGRES_NAMED:
         return _POSTGRES_NAMED[schema.name]
     if schema.type is Type.ARRAY:
         assert schema.items is not None
@@ -110,7 +110,7 @@ def plain(schema: Schema | None, value: Any) -> Any:
     if value is None:
         return None
     try:
-        if schema is not None and schema.name in _DEBEZIUM:
+        if schema is not None and schema.name is not None and schema.name in _DEBEZIUM:
             return _DEBEZIUM[schema.name](value)
     except (OverflowError, TypeError, KeyError) as error:
         raise DataError(f"{value!r} is not a valid {schema.name if schema else 'value'}: {error}") from error
