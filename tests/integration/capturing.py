@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from postgres_server import PostgresServer
 
 from barnabas.connect.connectors.postgres.source import PostgresSource
@@ -123,3 +124,10 @@ def replayed(records: list[Record], topic: str) -> dict[Any, Any]:
         else:
             rows[key] = record.value["after"]
     return rows
+
+
+def released(session: psycopg.Connection[Any]) -> None:
+    """Wait until the server has noticed that no session reads the slots any more."""
+    query = "select count(*) from pg_replication_slots where active and database = current_database()"
+    while session.execute(query).fetchone() != (0,):
+        time.sleep(0.02)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,6 @@ LIMIT = Limit(10_000, 1 << 20)
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_key", "auto_create": "true", "delete_enabled": "true"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    made = PostgresServer()
-    yield made
-    made.stop()
-
-
 class Store:
     """One of the databases, and a session beside the connector's."""
 
@@ -62,8 +55,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "sqlite":
         path = tmp_path / "data.db"
         return Store(f"jdbc:sqlite:{path}", lambda: sqlite3.connect(path, isolation_level=None))
-    server: PostgresServer = request.getfixturevalue("server")
-    name = server.database(f"db{abs(hash(request.node.nodeid)) % 10**9}")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    name = server.database(f"sql{abs(hash(request.node.nodeid)) % 10**9}")
     return Store(f"jdbc:postgresql://127.0.0.1:{server.port}/{name}?user=postgres", lambda: server.connect(name))
 
 

@@ -40,6 +40,7 @@ BUILT_IN: Final = (
     "barnabas.connect.transforms.timestamps",
     "barnabas.connect.transforms.cast",
     "barnabas.connect.transforms.predicates",
+    "barnabas.connect.transforms.unwrap",
     "barnabas.connect.connectors.files_source",
     "barnabas.connect.connectors.files_sink",
     "barnabas.connect.connectors.datagen",

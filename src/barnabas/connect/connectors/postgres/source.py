@@ -11,20 +11,20 @@ Its offset is a JSON object::
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from barnabas.connect.connectors.postgres import snapshot
-from barnabas.connect.connectors.postgres.envelope import KEY_ARRIVED, KEY_LEFT, Envelopes, Event, TransactionMark
-from barnabas.connect.connectors.postgres.pgoutput import Row, lsn_text
+from barnabas.connect.connectors.postgres.envelope import Envelopes, TransactionMark
+from barnabas.connect.connectors.postgres.parts import cut_by_key
+from barnabas.connect.connectors.postgres.pgoutput import lsn_text
 from barnabas.connect.connectors.postgres.selection import Selection
 from barnabas.connect.connectors.postgres.sessions import ReplicationSession, connect, database_errors
 from barnabas.connect.connectors.postgres.settings import PostgresConfig
 from barnabas.connect.connectors.postgres.slots import SlotAdmin
 from barnabas.connect.connectors.postgres.stream import ChangeStream, Position, Signal
-from barnabas.connect.connectors.postgres.tables import Table, TableCatalog
+from barnabas.connect.connectors.postgres.tables import TableCatalog
 from barnabas.connect.errors import ConnectError, OffsetError
 from barnabas.connect.plugins import Context, Source, connector
 from barnabas.connect.records import Entry, Limit, Offset, Part, Record
@@ -228,7 +228,7 @@ class PostgresSource(Source[PostgresConfig]):
         if last <= first:
             return []
         changes = self._streaming(first).range(first, last, REPLAY_SECONDS_MAX)
-        return _cut(since, until, changes, tasks)
+        return cut_by_key(since, until, changes, tasks)
 
     def read(self, part: Part) -> Iterator[Record]:
         """Yield the records of a part; runs in executors."""
@@ -368,41 +368,3 @@ def _with_tables(config: PostgresConfig, names: Sequence[str]) -> PostgresConfig
     import msgspec
 
     return msgspec.structs.replace(config, table_include_list=tuple(names), table_exclude_list=())
-
-
-def _cut(since: Offset, until: Offset, changes: Sequence[Any], tasks: int) -> list[Part]:
-    """Return parts that carry their events; all events of a key are in one part, in order."""
-    tables: dict[Table, int] = {}
-    cut: list[list[Any]] = [[] for _ in range(tasks)]
-    is_one = any(not isinstance(each, TransactionMark | Signal) and each[1].op == "t" for each in changes)
-    for each in changes:
-        if isinstance(each, Signal):
-            continue
-        if isinstance(each, TransactionMark):
-            cut[0].append(each)
-            continue
-        table, event = each
-        number = tables.setdefault(table, len(tables))
-        for key, made in _by_key(table, event, number):
-            cut[0 if is_one else zlib.crc32(key) % tasks].append(made)
-    ordered = list(tables)
-    return [Part(since, until, {"tables": ordered, "events": events}) for events in cut if events]
-
-
-def _by_key(table: Table, event: Event, number: int) -> Iterator[tuple[bytes, Event]]:
-    """Yield the event with the bytes of its key; an update that changes the key in two halves."""
-
-    def made(op: str) -> Event:
-        return Event(op, number, event.old, event.new, event.is_old_full, event.origin)
-
-    places = [place for place, column in enumerate(table.columns) if column.name in table.key]
-    old, new = (None if row is None or not places else _key(row, places) for row in (event.old, event.new))
-    if old is not None and new is not None and old != new:
-        yield old, made(KEY_LEFT)
-        yield new, made(KEY_ARRIVED)
-    else:
-        yield new or old or table.full_name.encode(), made(event.op)
-
-
-def _key(row: Row, places: Sequence[int]) -> bytes:
-    return b"\0".join(value if isinstance(value, bytes) else b"" for value in (row[place] for place in places))

@@ -131,14 +131,3 @@ class Database(ABC):
 def set_clause(columns: Sequence[str], key: Sequence[str], prefix: str) -> str:
     """Return the assignments of an update, of all columns but the key's."""
     return ", ".join(f"{quoted(name)} = {prefix}{quoted(name)}" for name in columns if name not in key)
-
-
-def open_database(address: Address) -> Database:
-    """Return a session of the database at an address."""
-    if address.kind == "sqlite":
-        from barnabas.connect.connectors.sql.sqlite import SqliteDatabase
-
-        return SqliteDatabase(address)
-    from barnabas.connect.connectors.sql.postgresql import PostgresqlDatabase
-
-    return PostgresqlDatabase(address)

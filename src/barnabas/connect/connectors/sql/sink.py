@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from barnabas.connect.connectors.sql.database import Database, open_database
+from barnabas.connect.connectors.sql.database import Database
 from barnabas.connect.connectors.sql.mapping import SqlRow, row_of
+from barnabas.connect.connectors.sql.opening import open_database
 from barnabas.connect.connectors.sql.settings import SqlSinkConfig
 from barnabas.connect.connectors.sql.urls import address_of
 from barnabas.connect.errors import ConnectError, DataError

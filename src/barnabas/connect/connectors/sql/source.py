@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Literal
 
-from barnabas.connect.connectors.sql.database import VALUE, Database, open_database, quoted
+from barnabas.connect.connectors.sql.database import VALUE, Database, quoted
+from barnabas.connect.connectors.sql.opening import open_database
 from barnabas.connect.connectors.sql.settings import SqlSourceConfig
 from barnabas.connect.connectors.sql.urls import address_of
 from barnabas.connect.errors import ConnectError, OffsetError
