@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,12 @@ async def flow(broker: BrokerProcess, postgres: PostgresServer, tmp_path: Path) 
     found = changes(catalog)
     places = [(row["_partition"], row["_offset"]) for row in found]
     assert len(places) == len(set(places)), "a change is in the lake twice"
-    operations = [row["_op"] for row in found]
-    assert (operations.count("r"), operations.count("u")) == (ROWS, ROWS // 2)
-    assert (operations.count("d"), operations.count("c")) == (ROWS // 10 + 5, 5 + 1)
+    # The last chunk of the snapshot may be read late: new rows are then read by it, and come as changes as well.
+    read = [row["id"] for row in found if row["_op"] == "r"]
+    assert set(range(1, ROWS + 1)) <= set(read)
+    assert len(read) == len(set(read))
+    counts = Counter(row["_op"] for row in found)
+    assert (counts["u"], counts["d"], counts["c"]) == (ROWS // 2, ROWS // 10 + 5, 5 + 1)
 
 
 def test_a_table_is_copied_through_a_topic_and_no_change_is_lost_or_repeated(
