@@ -12,12 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from capturing import Capture
     from certificates import Authority
+    from postgres_server import PostgresServer
     from rights import Granted
     from talk import Raw, Talk
 
@@ -148,3 +150,47 @@ def _no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
             text = f"{record.getMessage()}\n{record.exc_text or ''}"
             assert "handler failed" not in text, text
             assert record.name != "asyncio", text
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server with logical replication."""
+    from postgres_server import PostgresServer
+
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    """A database of the test's own."""
+    return postgres.database(f"db{next(_numbers)}")
+
+
+@pytest.fixture
+def sql(postgres: PostgresServer, database: str) -> Iterator[Callable[..., Any]]:
+    """A function that runs a statement in that database."""
+    with postgres.connect(database) as session:
+        yield lambda text, *values: session.execute(text.encode(), values or None)
+
+
+@pytest.fixture
+def capture(postgres: PostgresServer, database: str) -> Iterator[Callable[..., Capture]]:
+    """A function that starts change capture of that database."""
+    from capturing import Capture, released
+
+    made: list[Capture] = []
+
+    def start(**config: str) -> Capture:
+        made.append(Capture(postgres, database, **config))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+    with postgres.connect(database) as session:
+        released(session)
+        session.execute(
+            "select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = %s", (database,)
+        )

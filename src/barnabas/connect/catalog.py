@@ -40,9 +40,14 @@ BUILT_IN: Final = (
     "barnabas.connect.transforms.timestamps",
     "barnabas.connect.transforms.cast",
     "barnabas.connect.transforms.predicates",
+    "barnabas.connect.transforms.unwrap",
     "barnabas.connect.connectors.files_source",
     "barnabas.connect.connectors.files_sink",
     "barnabas.connect.connectors.datagen",
+    "barnabas.connect.connectors.postgres.source",
+    "barnabas.connect.connectors.iceberg_sink",
+    "barnabas.connect.connectors.sql.sink",
+    "barnabas.connect.connectors.sql.source",
 )
 
 _log: Final = logger("connect")

@@ -1,0 +1,1 @@
+"""PostgreSQL change capture: logical replication by pgoutput, in Debezium's format."""
