@@ -33,7 +33,7 @@ TEST_WORKERS ?= 2
 # librdkafka), its worker is ended after a while longer.
 TEST_LIMITS  := --timeout 240 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
 test: check ## everything that runs in minutes
-	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_LIMITS) -m 'not slow' --ignore=tests/tidy
+	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_LIMITS) --durations 20 -m 'not slow' --ignore=tests/tidy
 
 test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit flip, commands over whole clusters
 	$(BIN)/pytest -q -m slow
