@@ -104,7 +104,7 @@ class App:
         key: type or serde of the keys; ``str`` by default.
         value: type or serde of the values; ``bytes`` by default.
         at: function that returns the timestamp of a record, in milliseconds, from its value.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         versioned: keep old versions of rows for this long, and join records with the row of their time.
         name: name of the node.
         on_error: what happens to records that cannot be read.

@@ -124,7 +124,7 @@ class CogroupedStream(_Cogroup[K, A]):
 
         initializer: function that returns the first aggregate of a key.
         value: type or serde of the aggregate.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: prefix of the names of the nodes.
         """
         spec = StoreSpec(self._store_name(store), "timestamped", self._key, value, is_named=store is not None)
@@ -168,7 +168,7 @@ class WindowedCogroupedStream(_Cogroup[K, A]):
         initializer: function that returns the first aggregate of a key and window.
         merge: function of two aggregates, for sessions that become one; needed for session windows only.
         value: type or serde of the aggregate.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: prefix of the names of the nodes.
         """
         windows = self._windows

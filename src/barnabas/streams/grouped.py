@@ -64,7 +64,7 @@ class GroupedStream(Generic[K, V]):
     def count(self, *, store: str | None = None, name: str | None = None) -> Table[K, int]:
         """Count the records of each key; records with a null key or value are not counted.
 
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, name)
@@ -75,7 +75,7 @@ class GroupedStream(Generic[K, V]):
         """Combine the values of each key.
 
         function: function of the aggregate and the new value; the first value of a key is its aggregate.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KSTREAM-REDUCE-", None, function, self._value, store, name)
@@ -115,7 +115,7 @@ class GroupedStream(Generic[K, V]):
         function: function of the aggregate and the new value, or of key, aggregate and value. It returns the new
             aggregate and must not change the old one.
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, name)

@@ -51,7 +51,7 @@ class GroupedTable(Generic[K, V]):
     def count(self, *, store: str | None = None, name: str | None = None) -> Table[K, int]:
         """Count the rows of each group.
 
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KTABLE-AGGREGATE-", lambda: 0, _plus_one, _minus_one, int, store, name)
@@ -68,7 +68,7 @@ class GroupedTable(Generic[K, V]):
 
         adder: function of the aggregate and a value that is new in the group.
         subtractor: function of the aggregate and a value that left the group.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KTABLE-REDUCE-", None, adder, subtractor, self._value, store, name)
@@ -89,7 +89,7 @@ class GroupedTable(Generic[K, V]):
         adder: function of the aggregate and a value that is new in the group; three parameters begin with the key.
         subtractor: function of the aggregate and a value that left the group.
         value: type or serde of the aggregate.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         name: name of the node.
         """
         return self._aggregate("KTABLE-AGGREGATE-", initializer, adder, subtractor, value, store, name)

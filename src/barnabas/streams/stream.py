@@ -116,7 +116,7 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         """Read the stream as a table: the newest value of each key; a null value deletes the key.
 
         key, value: types or serdes; by default those of the stream.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         """
         from barnabas.streams.table import Table
 

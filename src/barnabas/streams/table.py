@@ -46,7 +46,7 @@ class Table(TableJoins[K, V]):
     """A table with keys of type ``K`` and values of type ``V``.
 
     Functions get the value, or the key and the value if they have two parameters. Operators with ``store=`` keep their
-    result in a store of that name, which has a changelog topic and can be queried.
+    result in a store of that name, which has a changelog topic.
     """
 
     @overload

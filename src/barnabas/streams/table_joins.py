@@ -78,7 +78,7 @@ class TableJoins(Generic[K, V]):
         joiner: function of the two values, or of the key and the two values.
         by: function of the value, or of key and value, that returns the key in the other table: a foreign-key join.
         value: type or serde of the results.
-        store: name of the store of the result; a named store has a changelog topic and can be queried.
+        store: name of the store of the result; a named store has a changelog topic.
         name: name of the node.
         on_error: what happens if the function raises an error.
         """

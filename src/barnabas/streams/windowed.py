@@ -45,7 +45,7 @@ class TimeWindowedStream(Generic[K, V]):
     ) -> Table[Windowed[K], int]:
         """Count the records of each key and window.
 
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
@@ -62,7 +62,7 @@ class TimeWindowedStream(Generic[K, V]):
         """Combine the values of each key and window.
 
         function: function of the aggregate and the new value; the first value is the aggregate.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
@@ -107,7 +107,7 @@ class TimeWindowedStream(Generic[K, V]):
         function: function of the aggregate and the new value, or of key, aggregate and value. It returns the new
             aggregate and must not change the old one.
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
@@ -150,7 +150,7 @@ class SessionWindowedStream(Generic[K, V]):
     ) -> Table[Windowed[K], int]:
         """Count the records of each key and session.
 
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
@@ -169,7 +169,7 @@ class SessionWindowedStream(Generic[K, V]):
         """Combine the values of each key and session.
 
         function: function of the aggregate and the new value; it also merges the aggregates of two sessions.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """
@@ -224,7 +224,7 @@ class SessionWindowedStream(Generic[K, V]):
             aggregate and must not change the old one.
         merge: function of two aggregates, or of key and two aggregates, for sessions that become one.
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
-        store: name of the store; a named store has a changelog topic and can be queried.
+        store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
         """

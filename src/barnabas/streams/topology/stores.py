@@ -35,7 +35,7 @@ class StoreSpec:
     retention_ms: how long entries of windows, sessions and old versions are kept, behind stream time.
     size_ms: size of the windows.
     ttl_ms: time to live of an entry, behind stream time; None keeps entries until they are deleted.
-    is_named: the user chose the name, so the store has a changelog and can be queried.
+    is_named: the user chose the name, so the store has a changelog topic.
     """
 
     name: str
