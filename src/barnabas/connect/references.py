@@ -1,7 +1,7 @@
 """References in configurations: ``${env:NAME}``, ``${file:PATH:KEY}`` and ``${dir:PATH:FILE}``.
 
-They are stored and shown as they were given, and resolved only where a connector runs. What they resolve to, and every
-secret of a configuration, is removed from traces by ``Redactor``.
+They are stored and shown as they were given, and resolved only where a connector runs. ``secrets.Redactor`` removes
+what they resolve to from traces.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from barnabas.connect.config import HIDDEN
 from barnabas.connect.errors import ConfigError
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-SECRET_LENGTH_MIN: Final = 3  # shorter texts are not removed from traces: they would hit ordinary words
 _REFERENCE: Final = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
 
 
@@ -83,14 +81,3 @@ def _properties(text: str) -> dict[str, str]:
             if match is not None:
                 found[match[1]] = match[2]
     return found
-
-
-class Redactor:
-    """Removes secrets from texts."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        texts = sorted({each for each in secrets if len(each) >= SECRET_LENGTH_MIN}, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, texts))) if texts else None
-
-    def __call__(self, text: str) -> str:
-        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)

@@ -12,7 +12,8 @@ from barnabas.connect.catalog import Catalog, PluginSettings, load, plugin_of
 from barnabas.connect.connector_config import check, secret_keys, take_apart, validate
 from barnabas.connect.errors import ConfigError, UnknownPlugin
 from barnabas.connect.plugins import Config, Cursor, Meta, Names, Record, Secret, doc, source
-from barnabas.connect.references import Redactor, Resolver
+from barnabas.connect.references import Resolver
+from barnabas.connect.secrets import Redactor
 
 
 class Orders(Config):

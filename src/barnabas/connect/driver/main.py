@@ -23,7 +23,8 @@ from barnabas.connect.driver.engine import Engine
 from barnabas.connect.driver.prepared import Prepared, Spec
 from barnabas.connect.errors import RetriableError
 from barnabas.connect.records import Entry
-from barnabas.connect.references import Redactor, Resolver
+from barnabas.connect.references import Resolver
+from barnabas.connect.secrets import Redactor
 from barnabas.connect.tolerance import trace_of
 from barnabas.model.errors import BarnabasError
 from barnabas.observe.log import logger

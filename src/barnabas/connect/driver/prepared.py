@@ -17,7 +17,7 @@ from barnabas.connect.driver.topics import TopicCreator
 from barnabas.connect.errors import Stage
 from barnabas.connect.plugins import Context, PollSource, Sink, Source
 from barnabas.connect.records import Record
-from barnabas.connect.references import Redactor
+from barnabas.connect.secrets import Redactor, secrets_of
 from barnabas.connect.tolerance import ErrorHandler, Failure, Raw
 
 _DURATION: Final = re.compile(r"([\d.]+)\s*(ms|s|m|min|h)")
@@ -51,8 +51,7 @@ class Prepared:
         self.chain = Chain(self.parts)
         self.common = self.chain.common
         self.cls: type[Any] = self.parts.plugin.cls
-        secrets = {spec.config[key] for key in secret_keys(self.parts) if key in spec.config}
-        secrets |= {value for key, value in spec.client.items() if "password" in key or "secret" in key}
+        secrets = secrets_of(spec.config, secret_keys(self.parts)) | secrets_of(spec.client, ())
         self.redact = Redactor(secrets | spec.resolved)
         groups = self.common.topic_creation_groups if isinstance(self.common, SourceConfig) else ()
         self._topics = TopicCreator(spec.client, groups, self.parts.topic_creation)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from barnabas.client.admin.client import Admin
 from barnabas.client.cluster.cluster import Cluster
-from barnabas.connect.worker.knowledge import Knowledge, masked, unmasked
+from barnabas.connect.secrets import masked, unmasked
+from barnabas.connect.worker.knowledge import Knowledge
 from barnabas.connect.worker.leader import Leader
 from barnabas.connect.worker.settings import WorkerSettings
 from barnabas.connect.worker.state import Stores
@@ -78,7 +79,7 @@ class Herder:
         known = await self._knowledge.of(connector)
         return {
             "name": connector.name,
-            "config": masked(connector.config, known),
+            "config": masked(connector.config, () if known is None else known.secrets),
             "tasks": [{"connector": connector.name, "task": task} for task in range(len(connector.tasks))],
             "type": "unknown" if known is None else known.kind,
         }
@@ -108,7 +109,7 @@ class Herder:
         connector = self.connector(name)
         known = await self._knowledge.of(connector)
         return [
-            {"id": {"connector": name, "task": task}, "config": masked(config, known)}
+            {"id": {"connector": name, "task": task}, "config": masked(config, () if known is None else known.secrets)}
             for task, config in enumerate(connector.tasks)
         ]
 
@@ -158,7 +159,7 @@ class Herder:
         stored = {key: value for key, value in given.items() if key != "name"} | {"name": name}
         await leader.write_configs([*records, connector_record(name, stored)])
         await leader.settle()
-        return {"name": name, "config": masked(stored, known), "tasks": [], "type": known.kind}
+        return {"name": name, "config": masked(stored, known.secrets), "tasks": [], "type": known.kind}
 
     async def delete(self, name: str) -> None:
         """Delete a connector; its offsets stay."""

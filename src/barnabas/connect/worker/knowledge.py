@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.connect.config import HIDDEN
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.references import is_reference
+from barnabas.connect.secrets import masked
 from barnabas.connect.worker.children import Child
 from barnabas.connect.worker.store import Connector
 from barnabas.rest.errors import RestError
@@ -17,8 +15,6 @@ from barnabas.rest.errors import RestError
 BAD_REQUEST: Final = 400
 UNAVAILABLE: Final = 503
 KNOWN_MAX: Final = 10_000  # configurations whose facts are kept
-# Keys that look secret are hidden where the plugin cannot be asked.
-_LOOKS_SECRET: Final = re.compile(r"password|passwd|secret|token|credential|private.?key|api.?key|jaas", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +83,5 @@ class Knowledge:
 
     async def masked(self, connector: Connector) -> dict[str, str]:
         """Return a stored configuration as it may be shown."""
-        return masked(connector.config, await self.of(connector))
-
-
-def masked(config: Mapping[str, str], known: Known | None) -> dict[str, str]:
-    """Return a configuration with secrets hidden; references are shown, since they are no secrets."""
-    return {
-        key: HIDDEN if value and not is_reference(value) and _is_secret(key, known) else value
-        for key, value in config.items()
-    }
-
-
-def _is_secret(key: str, known: Known | None) -> bool:
-    # Overrides of client settings belong to no plugin.
-    is_unknown = known is None or ".override." in key
-    return (_LOOKS_SECRET.search(key) is not None) if is_unknown else key in known.secrets  # type: ignore[union-attr]
-
-
-def unmasked(config: Mapping[str, str], stored: Mapping[str, str] | None) -> dict[str, str]:
-    """Return a configuration with hidden values replaced by those that are stored."""
-    if stored is None:
-        return dict(config)
-    return {key: stored.get(key, value) if value == HIDDEN else value for key, value in config.items()}
+        known = await self.of(connector)
+        return masked(connector.config, () if known is None else known.secrets)
