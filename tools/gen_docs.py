@@ -1,10 +1,11 @@
-"""Writes the docs that can be derived from the code: ``docs/COMPATIBILITY.md`` and ``docs/SETTINGS.md``.
+"""Writes the docs made from the code: COMPATIBILITY.md, SETTINGS.md, the table of packages in ARCHITECTURE.md.
 
 ``python tools/gen_docs.py`` writes them, ``--check`` only says whether they are current.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -20,6 +21,15 @@ from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
+SOURCE = Path(__file__).parents[1] / "src" / "barnabas"
+PACKAGES_BEGIN = "<!-- packages begin: made by `make docs` from the docstrings of the packages -->\n"
+PACKAGES_END = "<!-- packages end -->"
+# From below: what servers and clients share, the server, the clients.
+PACKAGES = (
+    *("model", "wire", "world", "security", "observe", "transport", "http"),
+    *("storage", "raft", "metadata", "replication", "coordinator", "broker"),
+    *("client", "spark", "ops", "rest", "connect", "registry", "streams", "cli", "testing"),
+)
 EFFECTS = {
     Update.READ_ONLY: "at a restart",
     Update.PER_BROKER: "at once, broker by broker",
@@ -164,9 +174,27 @@ def _default(setting: Setting) -> str:
     return named.get(setting.default) if setting.default in named else f"`{setting.text(setting.default)}`"  # type: ignore[return-value]
 
 
+def architecture() -> str:
+    """Return the page with its table of packages made from their docstrings."""
+    page = (DOCS / "ARCHITECTURE.md").read_text()
+    begin, end = page.index(PACKAGES_BEGIN) + len(PACKAGES_BEGIN), page.index(PACKAGES_END)
+    lines = ["", "| package | contents | sub-packages |", "|---|---|---|"]
+    for name in PACKAGES:
+        path = SOURCE / name
+        parts = sorted(each.parent.name for each in path.glob("*/__init__.py"))
+        lines.append(f"| `{name}` | {_first_paragraph(path)} | {', '.join(f'`{part}`' for part in parts)} |")
+    return "\n".join([page[:begin].rstrip(), *lines, "", page[end:]])
+
+
+def _first_paragraph(package: Path) -> str:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    return text.split("\n\n")[0].replace("\n", " ").replace("``", "`")
+
+
 def main() -> int:
     stale = []
-    for name, text in {"COMPATIBILITY.md": compatibility(), "SETTINGS.md": settings()}.items():
+    pages = {"ARCHITECTURE.md": architecture(), "COMPATIBILITY.md": compatibility(), "SETTINGS.md": settings()}
+    for name, text in pages.items():
         path = DOCS / name
         if "--check" not in sys.argv:
             path.write_text(text)

@@ -1,7 +1,7 @@
 """Barnabas: a distributed, replicated commit log in Python that speaks Kafka's wire protocol.
 
-Each row imports only rows below it; names on one row never import each other; the server tower (left) and the
-client tower (right) share only the floor. ``tests/tidy/test_layers.py`` keeps this true.
+Each row imports only rows below it; packages on one row never import each other; the server packages (left) and the
+client packages (right) share only the rows from ``model`` to ``http``. ``tests/tidy/test_layers.py`` checks this.
 
                      cli      testing
         broker             |   console   connect   registry   streams

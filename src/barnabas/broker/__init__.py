@@ -1,1 +1,1 @@
-"""The broker: settings, the table that routes requests, a handler per API, and the node that wires it all."""
+"""A node: settings, routing, one handler per API, permissions, quotas, metrics, start and stop."""

@@ -1,1 +1,1 @@
-"""The command line: one module per noun, imported only when its command is called."""
+"""The command ``barnabas``: one module per noun, imported only when its command is called."""

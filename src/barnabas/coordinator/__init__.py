@@ -1,1 +1,1 @@
-"""Coordinators: groups and transactions as pure machines, and the runtime that runs them on their partitions."""
+"""Group and transaction coordinators as pure state machines, and the runtime that runs them."""

@@ -1,0 +1,1 @@
+"""The records that describe a cluster, the immutable image made of them, the decisions of the controller."""

@@ -1,1 +1,1 @@
-"""The nouns of the field, with no behaviour beyond themselves: ids, errors, settings. Imports nothing of ours."""
+"""Values without behaviour: ids, protocol errors, the definition of a setting. Imports no other package."""

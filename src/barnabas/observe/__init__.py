@@ -1,1 +1,1 @@
-"""What the broker tells of itself: log lines, and the hops of a request."""
+"""Log lines, metric families, histograms, and the parts of a request's latency."""

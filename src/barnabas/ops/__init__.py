@@ -1,2 +1,1 @@
-"""Questions about a cluster and changes to it, answered without a terminal: what the command line, the console and
-Connect share."""
+"""Questions about a cluster and changes to it, without a terminal; shared by command line, console and Connect."""

@@ -1,1 +1,1 @@
-"""Consensus for the metadata log: KRaft as a pure machine, and the driver that runs it on a disk and a network."""
+"""Consensus for the metadata log: KRaft as a pure state machine, and the driver that runs it."""

@@ -1,1 +1,1 @@
-"""Partitions as replicas: who leads, who is in sync, how far readers may read, and who waits for that."""
+"""Partitions as replicas: leadership, in-sync replicas, high watermark, follower fetching."""

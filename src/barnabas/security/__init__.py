@@ -1,0 +1,1 @@
+"""Authentication (PLAIN, SCRAM, tokens, certificates), ACLs and quotas, as pure functions."""

@@ -1,1 +1,1 @@
-"""Connections of both kinds: the listener's (frames in, answers out, in order) and the client's channel."""
+"""Connections: of a listener (frames in, responses out, in order), of clients, between nodes; TLS."""

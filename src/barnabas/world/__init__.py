@@ -1,1 +1,1 @@
-"""The one door to what is not deterministic: clock, disk, entropy, workers. Tasks and network are asyncio's own."""
+"""Access to what is not deterministic: clock, disk, randomness, threads; tasks, timers; a disk in memory."""
