@@ -95,8 +95,7 @@ def test_settings_are_described_with_their_synonyms(run: Run, talk: Talk, name: 
     words = ("--entity-type", "topics", "--entity-name", name)
     assert run("configs", "--describe", *words)[1] == (
         f"Dynamic configs for topic {name} are:\n"
-        "  retention.ms=1000 sensitive=false "
-        "synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000, DEFAULT_CONFIG:log.retention.hours=168}\n"
+        "  retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}\n"
     )
     changed = run("configs", "--alter", *words, "--add-config", "cleanup.policy=[compact,delete],segment.bytes=2000000")
     assert changed == (0, f"Completed updating config for topic {name}.\n", "")

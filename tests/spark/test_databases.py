@@ -130,6 +130,7 @@ async def flow(broker: BrokerProcess, postgres: PostgresServer, tmp_path: Path) 
     assert (counts["u"], counts["d"], counts["c"]) == (ROWS // 2, ROWS // 10 + 5, 5 + 1)
 
 
+@pytest.mark.slow
 def test_a_table_is_copied_through_a_topic_and_no_change_is_lost_or_repeated(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
