@@ -143,7 +143,7 @@ async def test_a_driver_that_dies_is_started_again(broker: Broker, tmp_path: Pat
 @in_a_loop
 async def test_another_worker_forwards_and_takes_over(broker: Broker, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        first, one = await stack.enter_async_context(worker(broker, tmp_path))
+        first, _ = await stack.enter_async_context(worker(broker, tmp_path))
         await until(lambda: first.is_leader)
         async with AsyncExitStack() as inner:
             second, two = await inner.enter_async_context(worker(broker, tmp_path))

@@ -1,8 +1,8 @@
 """Leadership: the worker that owns the config topic's only partition in the consumer group leads.
 
 There is no protocol of our own. Each member's client id holds the address of its REST API, so that the others find the
-leader in the description of the group. The owner keeps the partition when workers join (cooperative-sticky); only a loss
-that lasts ends leadership.
+leader in the description of the group. The owner keeps the partition when workers join (cooperative-sticky); only a
+loss that lasts ends leadership.
 """
 
 from __future__ import annotations
