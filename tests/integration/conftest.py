@@ -19,11 +19,11 @@ import pytest
 if TYPE_CHECKING:
     from capturing import Capture
     from certificates import Authority
-    from postgres_server import PostgresServer
     from rights import Granted
     from talk import Raw, Talk
 
     from barnabas.testing import Broker
+    from postgres_server import PostgresServer
 
 # The clients beside this file, and the harness of `bench`, are not installed anywhere.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
