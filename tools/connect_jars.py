@@ -1,6 +1,6 @@
 """Kafka's Connect worker and Debezium's connectors from Maven, kept in our cache.
 
-Called by the judges of ``barnabas.connect`` and by its benchmark. Debezium publishes each connector with everything that
+Called by the judges of ``barnabas.connect`` and by its benchmark. Debezium publishes each connector with all that
 it needs as one archive, which becomes a directory of the worker's ``plugin.path``.
 """
 

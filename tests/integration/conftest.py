@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from certificates import Authority
     from rights import Granted
     from talk import Raw, Talk
+    from tools.postgres_server import PostgresServer
 
     from barnabas.testing import Broker
-    from postgres_server import PostgresServer
 
 # The clients beside this file, and the harness of `bench`, are not installed anywhere.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
@@ -155,7 +155,7 @@ def _no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server with logical replication."""
-    from postgres_server import PostgresServer
+    from tools.postgres_server import PostgresServer
 
     server = PostgresServer()
     yield server
