@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd $(wildcard src/barnabas/wire/avro/*.pxd) src/barnabas/wire/avro/columns.py src/barnabas/wire/avro/values.py src/barnabas/wire/avro/decoder.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -77,7 +77,8 @@ fuzz: $(STAMP) ## broken frames over a socket, a million of them; then the codec
 	$(BIN)/python tests/fuzz/fuzz_socket.py --frames $(FUZZ_FRAMES)
 	@if $(BIN)/python -c 'import atheris' 2> /dev/null; then \
 		$(BIN)/python tests/fuzz/fuzz_wire.py -runs=$(FUZZ_RUNS) && \
-		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS); \
+		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS) && \
+		$(BIN)/python tests/fuzz/fuzz_avro.py -runs=$(FUZZ_RUNS); \
 	else echo 'atheris is not installed: the codecs are left to the property tests'; fi
 
 SIM_SEEDS ?= 10000
