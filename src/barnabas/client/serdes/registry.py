@@ -18,6 +18,7 @@ from barnabas.model.settings import InvalidSetting
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+LOCAL_URL: Final = "http://127.0.0.1:8081"  # where `barnabas up` runs its registry
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 SCHEMAS_KEPT_MAX: Final = 10_000
 SERVER_ERROR: Final = 500

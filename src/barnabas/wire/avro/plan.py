@@ -47,12 +47,19 @@ _RECORDS: Final = ("record", "error")
 class Decoder:
     """Reads data of one schema as another, any number of times: every call has columns of its own."""
 
-    def __init__(self, writer: Any, reader: Any = None, *, named: Mapping[str, Any] | None = None) -> None:
-        """``named`` has types that the writer's schema uses and another schema defines."""
+    def __init__(
+        self,
+        writer: Any,
+        reader: Any = None,
+        *,
+        named: Mapping[str, Any] | None = None,
+        reader_named: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``named`` and ``reader_named`` have types that a schema uses and another one defines."""
         self._writer = writer
         self._reader = writer if reader is None else reader
         self._writer_names = Names(writer, named)
-        self._reader_names = self._writer_names if reader is None else Names(reader)
+        self._reader_names = self._writer_names if reader is None else Names(reader, reader_named)
         self.type = self._made()[1].type
 
     def decode(self, column: Any, *, head: int = 0) -> tuple[Any, list[tuple[int, str]]]:
