@@ -6,13 +6,14 @@ import asyncio
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from pyspark.sql import functions as sql
 
-from barnabas import ProducerSettings, blocking
+from barnabas import NewTopic, ProducerSettings, blocking
 from barnabas.client.serdes import Registry
 from barnabas.client.serdes.registered import head_of
 from barnabas.client.serdes.registry import Schema
@@ -208,3 +209,23 @@ def test_wrong_options_are_refused_before_anything_runs(
     topic, _ = an_orders_topic(stage, registry_url)
     with pytest.raises(Exception, match=message):
         stage.read(subscribe=topic, **{"registry.url": registry_url} | options)
+
+
+def test_the_example_of_the_page_works(stage: Any, registry_url: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "SPARK.md").read_text()
+    section = page.partition("## Values of a schema registry")[2]
+    example = section.partition("```python\n")[2].partition("```")[0]
+    schema = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}],
+    }
+    schema_id = register(registry_url, "orders-value", schema)
+    with stage.admin() as admin:
+        admin.create_topic(NewTopic("orders"))
+    send(stage, "orders", [avro(schema, schema_id, id=1, item="tea")])
+    names: dict[str, Any] = {"spark": stage.spark, "servers": stage.servers, "registry_url": registry_url}
+    exec(example, names)
+    assert [tuple(row) for row in names["orders"].select("value.id", "value.item").collect()] == [(1, "tea")]
+    rows = names["plain"].select(names["order"].alias("order")).select("order.*").collect()
+    assert [tuple(row) for row in rows] == [(1, "tea")]
