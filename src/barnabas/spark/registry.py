@@ -13,7 +13,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from barnabas.client.errors import Undecodable
-from barnabas.client.serdes.columns import ColumnReader, Malformed, TypedColumns, reader_of, reader_of_subject
+from barnabas.client.serdes.column_readers import reader_of, reader_of_subject
+from barnabas.client.serdes.columns import ColumnReader, Malformed, TypedColumns
 from barnabas.client.serdes.columns_avro import AvroEncoder, schema_of_arrow
 from barnabas.client.serdes.registry import LOCAL_URL, Registry, Schema
 from barnabas.spark.errors import InvalidOption

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.client.errors import RegistryRefused, Unencodable
-from barnabas.client.serdes.columns import TypedColumns, reader_of, reader_of_subject, typed_columns
+from barnabas.client.serdes.column_readers import reader_of, reader_of_subject, typed_columns
+from barnabas.client.serdes.columns import TypedColumns
 from barnabas.client.serdes.columns_avro import AvroEncoder, schema_of_arrow
 from barnabas.client.serdes.registered import head_of
 from barnabas.client.serdes.registry import Reference, Registry, Schema, SubjectVersion

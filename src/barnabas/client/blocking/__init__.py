@@ -60,7 +60,7 @@ class Topic:
         *,
         skip_malformed: bool,
     ) -> pyarrow.Table:
-        from barnabas.client.serdes.columns import typed_columns
+        from barnabas.client.serdes.column_readers import typed_columns
 
         thread = LoopThread()
         try:

@@ -1,28 +1,23 @@
 """Values in Confluent's wire format as typed Arrow columns, without an object for a record where Avro is concerned.
 
 A reader has the schema that columns are of; rows are grouped by the id of the schema that they were written with, and
-each group is decoded with it. ``columns_avro``, ``columns_json`` and ``columns_protobuf`` are the kinds of readers. A
-row that cannot be decoded is a null, and its reason is returned beside the column.
+each group is decoded with it. ``columns_avro``, ``columns_json`` and ``columns_protobuf`` are the kinds of readers,
+``column_readers`` makes them. A row that cannot be decoded is a null, and its reason is returned beside the column.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.client.errors import RegistryRefused, Undecodable
 from barnabas.client.serdes.registered import MAGIC, NOT_FOUND
-from barnabas.client.serdes.registry import LOCAL_URL, Registry, Schema
-from barnabas.model.errors import BarnabasError
+from barnabas.client.serdes.registry import Registry
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from barnabas.client.serdes.avro import AvroSchema
-
-LATEST: Final = "latest"
 _HEAD: Final = Layout(">bI")
 HEAD_BYTES: Final = _HEAD.size
 Malformed: TypeAlias = list[tuple[int, str]]  # rows, with the reason of each
@@ -99,38 +94,3 @@ class TypedColumns:
             except Undecodable as error:
                 return str(error)
         return found
-
-
-async def reader_of(registry: Registry, schema: Schema, schema_id: int | None = None) -> ColumnReader:
-    """The reader of a schema of any kind; ``schema_id`` is its id, which Protobuf needs."""
-    if schema.kind == "AVRO":
-        from barnabas.client.serdes.columns_avro import AvroReader
-
-        return await AvroReader.of(registry, schema)
-    if schema.kind == "JSON":
-        from barnabas.client.serdes.columns_json import JsonReader
-
-        return JsonReader(schema.text)
-    from barnabas.client.serdes.columns_protobuf import ProtobufReader
-
-    if schema_id is None:
-        raise BarnabasError("columns of Protobuf messages need a schema of the registry: pass a subject")
-    return await ProtobufReader.of(registry, schema_id)
-
-
-async def reader_of_subject(registry: Registry, subject: str, version: int | None = None) -> ColumnReader:
-    """The reader of a subject's version, by default the latest."""
-    found = await registry.version(subject, "latest" if version is None else version)
-    return await reader_of(registry, found.schema, found.id)
-
-
-async def typed_columns(registry: Registry | str | None, schema: AvroSchema | type, subject: str) -> TypedColumns:
-    """Columns of an Avro schema, of a dataclass or struct, or with ``"latest"`` of the subject's latest version."""
-    found = registry if isinstance(registry, Registry) else Registry(registry or LOCAL_URL)
-    if schema == LATEST:
-        return TypedColumns(found, await reader_of_subject(found, subject))
-    from barnabas.client.serdes.avro import typed
-
-    said, _ = typed(schema)
-    text = said if isinstance(said, str) and said.lstrip()[:1] in ("{", "[", '"') else json.dumps(said)
-    return TypedColumns(found, await reader_of(found, Schema(text)))

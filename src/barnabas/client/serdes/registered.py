@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from barnabas.client.errors import RegistryRefused
 from barnabas.client.serdes.registry import Registry, Schema
 from barnabas.client.serdes.serde import NotReady, Place, Serde, T, undecodable
+from barnabas.model.ids import uuid_text
 
 if TYPE_CHECKING:
     from barnabas.client.produce.batch import Headers
@@ -154,9 +155,7 @@ def header_name(place: Place) -> str:
 def split_header(content: bytes, place: Place) -> tuple[int | str, bytes]:
     """The schema's id or GUID out of a header, and what follows it."""
     if content[:1] == bytes([GUID_MAGIC]) and len(content) > GUID_BYTES:
-        digits = content[1 : GUID_BYTES + 1].hex()
-        guid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        return guid, content[GUID_BYTES + 1 :]
+        return uuid_text(content[1 : GUID_BYTES + 1]), content[GUID_BYTES + 1 :]
     if content[:1] == bytes([MAGIC]) and len(content) >= _HEAD.size:
         return _HEAD.unpack_from(content)[1], content[_HEAD.size :]
     raise undecodable(content, place, f"the header {header_name(place)} names no schema")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.model.ids import uuid_text
 from barnabas.wire.avro.columns import (
     COLUMN_BYTES_MAX,
     BytesColumn,
@@ -198,10 +199,8 @@ def _symbols(sink: Sink, symbols: Any) -> Any:
 
 
 def _uuids(sink: Sink) -> Any:
-    from uuid import UUID
-
     plain = _from_buffers(sink, arrow().binary())
-    texts = [None if each is None else str(UUID(bytes=each)) for each in plain.to_pylist()]
+    texts = [None if each is None else uuid_text(each) for each in plain.to_pylist()]
     return arrow().array(texts, arrow().string())
 
 
