@@ -141,6 +141,7 @@ class App:
         value: SerdeLike[V] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> GlobalTable[K, V]:
         """Read a topic as a table of which every task has a complete copy.
 
@@ -149,6 +150,7 @@ class App:
         value: type or serde of the values; ``bytes`` by default.
         store: name of the store.
         name: name of the node.
+        on_error: what happens to records that cannot be read.
         """
         store_name = store if store is not None else self._naming.store(f"{topic}-")
         source_name = self._naming.or_else(name, "KSTREAM-SOURCE-", "-source")
@@ -159,7 +161,9 @@ class App:
         self._add(
             GraphNode(
                 table_name,
-                lambda writer, parents: writer.add_global_store(spec, source_name, source, table_name, operator),
+                lambda writer, parents: writer.add_global_store(
+                    spec, source_name, source, table_name, operator, on_error
+                ),
             )
         )
         return GlobalTable(self._graph, store_name)

@@ -21,6 +21,7 @@ from barnabas.streams.host.state import STATE_BYTES_MAX
 from barnabas.streams.host.ticks import FORMAT as TICKS
 from barnabas.streams.host.ticks import INTERVAL, TickSource
 from barnabas.streams.host.topics import create_internal_topics, partitions_of
+from barnabas.streams.runtime.task import RECORD_BYTES_MAX
 from barnabas.streams.topology.node import Topology
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def start(
         partitions_of(topology, told),
         partitions_max=_partitions_max(spark),
         state_partitions=None if note is None else note.state_partitions,
+        record_bytes_max=int(told.get("max.request.size", RECORD_BYTES_MAX)),
     )
     now = Note.of(topology, plan)
     if note is not None:
