@@ -42,8 +42,9 @@ def _decoder(
 ) -> Callable[[list[InputRecord]], Iterator[Decoded]]:
     task = wiring.task
     fail = wiring.fail(node, "reading")
-    key_codec = codec_of(source.key, Place(topic, is_key=True))
-    value_codec = codec_of(source.value, Place(topic))
+    place = wiring.task.topology.decorate(topic) if source.is_internal else topic
+    key_codec = codec_of(source.key, Place(place, is_key=True))
+    value_codec = codec_of(source.value, Place(place))
     forward = wiring.forward(node)
     at = source.at
     if source.payload != "value":
@@ -150,8 +151,9 @@ def _chooser(wiring: Wiring, sink: Sink, topic: str) -> Callable[[Any, Any], int
 def _internal_sink(wiring: Wiring, node: Node, sink: Sink) -> Forward:
     topic = sink.topic
     assert topic is not None
-    key_codec = codec_of(sink.key, Place(topic, is_key=True))
-    value_codec = codec_of(sink.value, Place(topic))
+    place = wiring.task.topology.decorate(topic)
+    key_codec = codec_of(sink.key, Place(place, is_key=True))
+    value_codec = codec_of(sink.value, Place(place))
     fail = wiring.fail(node, "writing")
     if sink.payload != "value":
         return payload_encoder(sink.payload, _repartition(wiring, node, topic, key_codec), value_codec, fail)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from barnabas.client.errors import RegistryUnreachable
 from barnabas.streams.errors import ProcessingFailed
 from barnabas.streams.policies import DeadLetter, ErrorPolicy, Fail
 from barnabas.streams.topology.node import Node
@@ -50,7 +51,7 @@ class Failures:
         self._handle(self._policy, f"sub-topology {self._task.sub_topology.number}", "processing", error)
 
     def _handle(self, policy: ErrorPolicy, node: str, action: str, error: Exception) -> None:
-        if isinstance(error, ProcessingFailed):
+        if isinstance(error, ProcessingFailed | RegistryUnreachable):  # the record is not at fault
             raise error
         _, partition, offset, *_ = self._task.record
         topic = self._topic()
