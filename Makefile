@@ -28,6 +28,8 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Hundreds of processes import the same modules: without compiled files each of them compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
 TEST_WORKERS ?= 2
 # A test that hangs fails and is named, with what every thread was at. Where no signal reaches it (inside of uvloop or of
 # librdkafka), its worker is ended after a while longer.

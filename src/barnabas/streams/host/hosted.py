@@ -31,9 +31,19 @@ class HostedTask:
             for number in plan.global_numbers
             if any(index in plan.copies[topic] for topic in topology.sub_topologies[number].topics)
         ]
+        # Every copy of a global table meets the same records, so only the first one writes their dead letters.
+        self._writes = [
+            any(plan.copies[topic][0] == index for topic in copy.sub_topology.topics) for copy in self._copies
+        ]
         stores = {name: store for copy in self._copies for name, store in copy.stores.items()}
         self._task = Task(
-            topology, place.number, place.partition, partitions=plan.partitions, on_error=app.on_error, globals=stores
+            topology,
+            place.number,
+            place.partition,
+            partitions=plan.partitions,
+            on_error=app.on_error,
+            globals=stores,
+            record_bytes_max=plan.record_bytes_max,
         )
         self._topics = [frozenset(copy.sub_topology.topics) for copy in self._copies]
 
@@ -65,14 +75,17 @@ class HostedTask:
             else:
                 mine.append(record)
         changes: list[Chunk] = []
+        rows: list[Row] = []
         for part, (copy, given) in enumerate(zip(self._copies, of_copies, strict=True), start=1):
             if given:
                 copy.begin(time_ms=time_ms, seed=seed)
-                copy.process(given)
+                letters = copy.process(given)
+                if self._writes[part - 1]:
+                    rows += letters
                 changes += [Chunk(part, content) for content in copy.commit().chunks]
         self._advance(position)
         self._task.begin(time_ms=time_ms, seed=seed)
-        rows = self._task.process(mine)
+        rows += self._task.process(mine)
         rows += self._task.punctuate()
         commit = self._task.commit()
         changes += [Chunk(0, content) for content in commit.chunks]

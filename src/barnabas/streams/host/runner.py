@@ -33,6 +33,7 @@ from barnabas.streams.host.state_topic import topic_name as state_topic_name
 from barnabas.streams.host.ticks import FORMAT as TICKS
 from barnabas.streams.host.ticks import INTERVAL, TickSource
 from barnabas.streams.host.topics import create_internal_topics, partitions_of
+from barnabas.streams.runtime.task import RECORD_BYTES_MAX
 from barnabas.streams.topology.node import Topology
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _prepared(
         partitions_of(topology, client),
         partitions_max=_partitions_max(spark),
         state_partitions=None if note is None else note.state_partitions,
+        record_bytes_max=int(client.get("max.request.size", RECORD_BYTES_MAX)),
     )
     now = Note.of(topology, plan)
     is_fresh = note is None
