@@ -170,8 +170,9 @@ class KafkaWorker(ConnectWorker):
             **{f"{each}.storage.replication.factor": "1" for each in ("config", "offset", "status")},
             "listeners": self.url,
             "offset.flush.interval.ms": "500",
-            "plugin.path": ",".join(str(path) for path in self._plugins),
         }
+        if self._plugins:
+            settings["plugin.path"] = ",".join(str(path) for path in self._plugins)
         path = self.directory / "kafka-worker.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         libraries = connect_libraries()
