@@ -125,8 +125,8 @@ def _run(
         lags = _lags(session, count, rows + changes, options.rate, options.lag_seconds)
     return Figures(
         start,
-        (rows - first) / snapshot_wall,
-        1e6 * snapshot_cpu / max(1, rows - first),
+        max(0, rows - first) / snapshot_wall,  # after the first batch, which start-up includes
+        1e6 * snapshot_cpu / (rows - first) if first < rows else 0.0,
         changes / changes_wall,
         1e6 * changes_cpu / changes,
         _memory_mib(worker.pid),

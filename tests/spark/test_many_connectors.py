@@ -32,10 +32,12 @@ def test_a_source_that_fails_and_one_that_hangs_disturb_no_other(tmp_path: Path)
             configs = connectors(COUNT)
             for name in (FAILS, HANGS, *configs):  # the bad ones first
                 worker.put(name, configs[name])
-            worker.reaches(FAILS, "FAILED")
+            deadline = time.monotonic() + WAIT_SECONDS_MAX
+            while "this source always fails" not in worker.request("GET", f"/connectors/{FAILS}/status").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
             worker.reaches(HANGS, "RUNNING")
             with blocking.Admin(Settings.of({"bootstrap.servers": broker.bootstrap_servers})) as admin:
-                deadline = time.monotonic() + WAIT_SECONDS_MAX
                 while len(before := ends(admin)) < COUNT - 2 or min(before.values()) == 0:
                     assert time.monotonic() < deadline, before
                     time.sleep(0.5)
