@@ -20,7 +20,15 @@ PATH: Final = Path(__file__).parents[2] / "tests" / "data" / "debezium-events.js
 SEED: Final = 11
 TRANSACTIONS: Final = 60
 LONG: Final = 100  # characters of a text, or items of a list, from which on a hash stands for it
-OF_A_RUN: Final = ("ts_ms", "ts_us", "ts_ns", "txId", "lsn", "snapshot")  # what differs from run to run, or by table
+OF_A_RUN: Final = (
+    "db",
+    "ts_ms",
+    "ts_us",
+    "ts_ns",
+    "txId",
+    "lsn",
+    "snapshot",
+)  # what differs from run to run, or by table
 
 
 COMPUTED: Final = {"defaults": ("e", "f", "i")}  # columns whose values the server makes, by table
