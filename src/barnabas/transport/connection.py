@@ -72,6 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
         self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
+        self.when_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
         self.is_last_answer = False  # hang up when all that is under way has been answered
         self._stash = bytearray()
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
@@ -161,6 +162,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is not None and self._task is None:
             self._frame = None
         self._owner.forget(self)
+        callbacks, self.when_lost = self.when_lost, []
+        for callback in callbacks:
+            callback()
 
     # --- requests -------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from barnabas.broker.settings.unoffered import unoffered_settings
 from barnabas.broker.settings.unused import unused_settings
 from barnabas.coordinator.consumer.settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.groups.settings import GROUP_SETTINGS, GroupSettings
+from barnabas.coordinator.share.settings import SHARE_GROUP_SETTINGS, ShareGroupSettings
+from barnabas.coordinator.share_state.settings import SHARE_STATE_SETTINGS, ShareStateSettings
 from barnabas.coordinator.transactions.settings import TRANSACTION_SETTINGS, TransactionSettings
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update, setting
 from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
@@ -208,6 +210,8 @@ def _table() -> SettingTable:
         *QUOTA_SETTINGS,
         *GROUP_SETTINGS,
         *CONSUMER_GROUP_SETTINGS,
+        *SHARE_GROUP_SETTINGS,
+        *SHARE_STATE_SETTINGS,
         *TRANSACTION_SETTINGS,
         *SECURITY_SETTINGS,
         *CLUSTER_SETTINGS,
@@ -263,6 +267,8 @@ class BrokerSettings:
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
+    share_groups: ShareGroupSettings
+    share_state: ShareStateSettings
     transactions: TransactionSettings
     cleaner: CleanerSettings
     replication: ReplicationSettings
@@ -306,6 +312,8 @@ class BrokerSettings:
             consumer_groups=ConsumerGroupSettings.of(
                 values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
             ),
+            share_groups=ShareGroupSettings.of(values, step_bytes_max=groups.record_bytes_max),
+            share_state=ShareStateSettings.of(values),
             transactions=TransactionSettings.of(values),
             cleaner=CleanerSettings.of(values),
             replication=ReplicationSettings.of(values),
@@ -313,6 +321,11 @@ class BrokerSettings:
             given=given,
             dynamic=dynamic,
         )
+
+    @property
+    def group_configs(self) -> SettingTable:
+        """What a group may set for itself (resource GROUP), whatever its type."""
+        return SettingTable((*self.consumer_groups.group_configs, *self.share_groups.group_configs))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
