@@ -69,8 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self.requests = 0
         self.active_ms = 0  # kept by the listener, for idle connections
         self.is_open = False
-        self.peer = ("", 0)
-        self.local = ("", 0)
+        self.peer = self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
         self.when_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
         self.is_last_answer = False  # hang up when all that is under way has been answered
@@ -83,9 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[Later | Parts] = deque()
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
-        self._is_muted = False
+        self._is_muted = self._is_resuming = False
         self._is_reading = True
-        self._is_resuming = False
         self._now_ns = now_ns
         self.arrived_ns = 0  # when the bytes that are being handled came
         self.timing: Timing | None = None  # of the one request that is being measured
@@ -162,9 +160,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is not None and self._task is None:
             self._frame = None
         self._owner.forget(self)
-        callbacks, self.when_lost = self.when_lost, []
-        for callback in callbacks:
-            callback()
+        while self.when_lost:
+            self.when_lost.pop()()
 
     # --- requests -------------------------------------------------------------------------------------------------
 

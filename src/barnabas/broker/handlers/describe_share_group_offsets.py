@@ -15,9 +15,9 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators import share_groups
+from barnabas.broker.handlers.end_offsets import end_offsets
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share.end_offsets import end_offsets
 from barnabas.coordinator.share_state.records import SharePartitionKey
 from barnabas.coordinator.share_state.requests import UNINITIALIZED_OFFSET, ShareState
 from barnabas.model import errors

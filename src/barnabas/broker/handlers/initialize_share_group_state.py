@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.handlers import share_state_rows
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share import state_rows
 from barnabas.coordinator.share_state.records import SharePartitionKey
 from barnabas.coordinator.share_state.requests import Initialize
 from barnabas.wire.api import ApiKey
@@ -22,7 +22,7 @@ from barnabas.wire.messages.initialize_share_group_state import (
 
 
 async def handle(request: Request, message: InitializeShareGroupStateRequest) -> Any:
-    return await state_rows.answer(request, message, InitializeShareGroupStateResponse, _request)
+    return await share_state_rows.answer(request, message, InitializeShareGroupStateResponse, _request)
 
 
 def _request(key: SharePartitionKey, row: InitializeShareGroupStateRequest.PartitionData) -> Initialize:
@@ -33,5 +33,5 @@ API: Final = Api(
     ApiKey.INITIALIZE_SHARE_GROUP_STATE,
     handle,
     at=CLIENT,
-    needs=state_rows.cluster_action(InitializeShareGroupStateResponse),
+    needs=share_state_rows.cluster_action(InitializeShareGroupStateResponse),
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.handlers import share_state_rows
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share import state_rows
 from barnabas.coordinator.share_state.records import SharePartitionKey
 from barnabas.coordinator.share_state.requests import Read, ShareState
 from barnabas.wire.api import ApiKey
@@ -22,7 +22,7 @@ from barnabas.wire.messages.read_share_group_state import (
 
 
 async def handle(request: Request, message: ReadShareGroupStateRequest) -> Any:
-    return await state_rows.answer(request, message, ReadShareGroupStateResponse, _request, _fill)
+    return await share_state_rows.answer(request, message, ReadShareGroupStateResponse, _request, _fill)
 
 
 def _request(key: SharePartitionKey, row: ReadShareGroupStateRequest.PartitionData) -> Read:
@@ -36,5 +36,5 @@ def _fill(row: ReadShareGroupStateResponse.PartitionResult, state: ShareState) -
 
 
 API: Final = Api(
-    ApiKey.READ_SHARE_GROUP_STATE, handle, at=CLIENT, needs=state_rows.cluster_action(ReadShareGroupStateResponse)
+    ApiKey.READ_SHARE_GROUP_STATE, handle, at=CLIENT, needs=share_state_rows.cluster_action(ReadShareGroupStateResponse)
 )

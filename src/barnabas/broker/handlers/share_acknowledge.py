@@ -13,11 +13,11 @@ from typing import Final
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.share_groups import check_enabled
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
+from barnabas.broker.handlers.share_acknowledgements import Outcomes, acknowledge
 from barnabas.broker.handlers.share_fetch import check_member_id
+from barnabas.broker.handlers.share_fetching import close_session
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share.acknowledging import Outcomes, acknowledge
-from barnabas.broker.share.fetching import close_session
 from barnabas.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
 from barnabas.model import errors
 from barnabas.model.errors import ApiError

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.handlers import share_state_rows
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share import state_rows
 from barnabas.coordinator.share_state.batches import StateBatch
 from barnabas.coordinator.share_state.records import SharePartitionKey
 from barnabas.coordinator.share_state.requests import Write
@@ -23,7 +23,7 @@ from barnabas.wire.messages.write_share_group_state import (
 
 
 async def handle(request: Request, message: WriteShareGroupStateRequest) -> Any:
-    return await state_rows.answer(request, message, WriteShareGroupStateResponse, _request)
+    return await share_state_rows.answer(request, message, WriteShareGroupStateResponse, _request)
 
 
 def _request(key: SharePartitionKey, row: WriteShareGroupStateRequest.PartitionData) -> Write:
@@ -35,5 +35,8 @@ def _request(key: SharePartitionKey, row: WriteShareGroupStateRequest.PartitionD
 
 
 API: Final = Api(
-    ApiKey.WRITE_SHARE_GROUP_STATE, handle, at=CLIENT, needs=state_rows.cluster_action(WriteShareGroupStateResponse)
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    handle,
+    at=CLIENT,
+    needs=share_state_rows.cluster_action(WriteShareGroupStateResponse),
 )

@@ -154,18 +154,7 @@ class Assembly:
         world, timers = ground.world, ground.timers
         producer_ids = ProducerIds(lambda: allocate_producer_ids(self.services, ground.broker_epoch()))
         markers = LocalMarkers(replicas, world.clock, self._append_to_offsets)
-        share_state = ShareStateCoordinator(
-            replicas=replicas, world=world, timers=timers, settings=lambda: self.services.settings
-        )
-        persister = Persister(
-            replicas=replicas,
-            local=share_state,
-            links=self.broker_links,
-            clock=world.clock,
-            timers=timers,
-            settings=lambda: self.services.settings,
-            create_topic=lambda name: create_missing(self.services, [name]),
-        )
+        share_state, persister = self._make_share_state()
         return Services(
             observed=ground.observed,
             quotas=Quotas(world.clock, settings.quotas),
@@ -216,13 +205,7 @@ class Assembly:
             ),
             share_state=share_state,
             persister=persister,
-            share_leaders=ShareLeaders(
-                replicas=replicas,
-                persister=persister,
-                clock=world.clock,
-                timers=timers,
-                settings_of=lambda group_id: self.services.groups.share_settings_of(group_id),
-            ),
+            share_leaders=self._make_share_leaders(persister),
             markers=markers,
             broker_links=self.broker_links,
             life_watch=self.life_watch,
@@ -231,6 +214,34 @@ class Assembly:
             served_versions=announced(ROUTES),
             controller_versions=announced(CONTROLLER_ROUTES),
             controller_routes=CONTROLLER_ROUTES,
+        )
+
+    def _make_share_state(self) -> tuple[ShareStateCoordinator, Persister]:
+        ground = self._ground
+        coordinator = ShareStateCoordinator(
+            replicas=self.replicas,
+            world=ground.world,
+            timers=ground.timers,
+            settings=lambda: self.services.settings,
+        )
+        persister = Persister(
+            replicas=self.replicas,
+            ask_local=coordinator.ask,
+            links=self.broker_links,
+            clock=ground.world.clock,
+            timers=ground.timers,
+            timeout_ms=lambda: self.services.settings.share_state.timeout_ms,
+            create_topic=lambda name: create_missing(self.services, [name]),
+        )
+        return coordinator, persister
+
+    def _make_share_leaders(self, persister: Persister) -> ShareLeaders:
+        return ShareLeaders(
+            replicas=self.replicas,
+            persister=persister,
+            clock=self._ground.world.clock,
+            timers=self._ground.timers,
+            settings_of=lambda group_id: self.services.groups.share_settings_of(group_id),
         )
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from barnabas.broker.share.leader_errors import OVER, as_leaders_say
 from barnabas.broker.share.log_batches import read_batches
 from barnabas.broker.share.persister import Persister
 from barnabas.broker.share.records import Acknowledgement, Acquired, Limits
@@ -37,14 +38,6 @@ from barnabas.world.timers import Timer, Timers
 log = logger("share")
 
 WRITES_WAITING_MAX: Final = 10_000  # changes that wait to be written down; beyond it acknowledgements are refused
-_FENCED: Final = (errors.FENCED_LEADER_EPOCH, errors.FENCED_STATE_EPOCH)
-_SAME: Final = (errors.GROUP_ID_NOT_FOUND, errors.UNKNOWN_TOPIC_OR_PARTITION, errors.NOT_LEADER_OR_FOLLOWER)
-_UNAVAILABLE: Final = (
-    errors.NOT_COORDINATOR,
-    errors.COORDINATOR_NOT_AVAILABLE,
-    errors.COORDINATOR_LOAD_IN_PROGRESS,
-    errors.NETWORK_EXCEPTION,
-)
 
 
 class Wanted(NamedTuple):
@@ -364,7 +357,7 @@ class ShareLeader:
                     waiting.done.set_exception(as_leaders_say(failure))
         if failure is not None:
             log.info("share state was not written", share_partition=self.key.coordinator_key, reason=failure)
-            if failure.error in _FENCED or failure.error in _SAME:
+            if failure.error in OVER:
                 self._over()
         self.notify()
 
@@ -390,14 +383,3 @@ class ShareLeader:
         if due_ms is not None:
             self._arm(due_ms)
         self.notify()
-
-
-def as_leaders_say(error: ApiError) -> ApiError:
-    """An error of the share coordinator as members of the group get it."""
-    if error.error in _FENCED:
-        return ApiError(errors.NOT_LEADER_OR_FOLLOWER, error.message)
-    if error.error in _SAME:
-        return error
-    if error.error in _UNAVAILABLE:
-        return ApiError(errors.COORDINATOR_NOT_AVAILABLE, error.message)
-    return ApiError(errors.UNKNOWN_SERVER_ERROR, error.message)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from barnabas.broker.coordinators.share_state import ShareStateCoordinator
-from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.share_state.batches import StateBatch
 from barnabas.coordinator.share_state.records import SharePartitionKey
@@ -53,19 +51,19 @@ class Persister:
         self,
         *,
         replicas: Replicas,
-        local: ShareStateCoordinator,
+        ask_local: Callable[[SharePartitionKey, StateRequest], Awaitable[Any]],
         links: Links,
         clock: Clock,
         timers: Timers,
-        settings: Callable[[], BrokerSettings],
+        timeout_ms: Callable[[], int],
         create_topic: Callable[[str], Awaitable[object]],
     ) -> None:
         self._replicas = replicas
-        self._local = local
+        self._ask_local = ask_local
         self._links = links
         self._clock = clock
         self._timers = timers
-        self._settings = settings
+        self._timeout_ms = timeout_ms
         self._create_topic = create_topic
 
     async def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: int) -> None:
@@ -107,12 +105,11 @@ class Persister:
             raise ApiError(errors.COORDINATOR_NOT_AVAILABLE, f"the topic {SHARE_STATE_TOPIC} is being created")
         leader = topic.partitions[partition_of(request.key.coordinator_key, len(topic.partitions))].leader
         if leader == self._replicas.broker_id:
-            return await self._local.ask(request.key, request)
+            return await self._ask_local(request.key, request)
         if leader == NO_BROKER:
             raise ApiError(errors.COORDINATOR_NOT_AVAILABLE)
         try:
-            timeout_ms = self._settings().share_state.timeout_ms
-            answer = await self._links.send(leader, _message(request), lane=LANE, timeout_ms=timeout_ms)
+            answer = await self._links.send(leader, _message(request), lane=LANE, timeout_ms=self._timeout_ms())
         except (PeerGone, TimeoutError, Malformed) as error:
             raise ApiError(errors.NETWORK_EXCEPTION, str(error)) from error
         return _state(answer)

@@ -10,11 +10,10 @@ writes the change down with the share coordinator, and ``complete`` applies it o
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
+from barnabas.broker.share.offset_rows import acquired_rows, parts, runs, throttle_from
 from barnabas.broker.share.records import (
     STATE_AFTER,
     Acknowledge,
@@ -28,8 +27,6 @@ from barnabas.broker.share.records import (
 from barnabas.coordinator.share_state.batches import StateBatch
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-
-THROTTLE_FROM_MIN: Final = 2  # delivery count from which on records are delivered in smaller portions, at least
 
 
 class Change:
@@ -127,7 +124,7 @@ class SharePartition:
             is_throttled = any(each.delivery_count > throttle_from(limits) for each in taken)
             if missing > 0 and not is_throttled and self._extend(batches, missing, limits):
                 self._take(taken, member_id, batches, offset, missing, is_record_limit, now_ms, limits)
-        rows = list(_rows(taken, batches, batch_size if not is_record_limit else None))
+        rows = list(acquired_rows(taken, batches, batch_size if not is_record_limit else None))
         self._merge()
         self._advance_start()
         return rows
@@ -160,11 +157,11 @@ class SharePartition:
         now_ms: int,
         limits: Limits,
     ) -> None:
-        runs, throttle = _runs(batches, offset), throttle_from(limits)
+        known, throttle = runs(batches, offset), throttle_from(limits)
         place, run_place = self._cut(max(offset, self.start_offset)), 0
         missing = records_max
-        while missing > 0 and place < len(self._ranges) and run_place < len(runs):
-            run, each = runs[run_place], self._ranges[place]
+        while missing > 0 and place < len(self._ranges) and run_place < len(known):
+            run, each = known[run_place], self._ranges[place]
             if run.last < each.first:
                 run_place += 1
                 continue
@@ -215,11 +212,11 @@ class SharePartition:
 
         Records below the start offset are done already and are passed over.
         """
-        parts = [part for row in rows for part in _parts(row)]
-        for first, last, kind in parts:
+        pieces = [part for row in rows for part in parts(row)]
+        for first, last, kind in pieces:
             self._check(member_id, first, last, kind, limits)
         change = Change()
-        for first, last, kind in parts:
+        for first, last, kind in pieces:
             if last < self.start_offset:
                 continue
             place = self._cut(max(first, self.start_offset))
@@ -391,59 +388,3 @@ class SharePartition:
         if done:
             self.start_offset = self._ranges[done - 1].last + 1
             del self._ranges[:done]
-
-
-def throttle_from(limits: Limits) -> int:
-    """The delivery count from which on records are delivered in smaller and smaller portions."""
-    return max(THROTTLE_FROM_MIN, math.ceil(limits.deliveries_max / 2))
-
-
-def _runs(batches: Sequence[LogBatch], offset: int) -> list[LogBatch]:
-    """All offsets from one on as runs: delivered ones, and gaps and batches that are not delivered."""
-    runs: list[LogBatch] = []
-    next_offset = offset
-    for batch in batches:
-        if batch.last < next_offset:
-            continue
-        for first, last, is_delivered in (
-            (next_offset, batch.first - 1, False),
-            (max(next_offset, batch.first), batch.last, batch.is_delivered),
-        ):
-            if first > last:
-                continue
-            if runs and runs[-1].is_delivered is is_delivered:
-                runs[-1] = LogBatch(runs[-1].first, last, is_delivered)
-            else:
-                runs.append(LogBatch(first, last, is_delivered))
-        next_offset = batch.last + 1
-    return runs
-
-
-def _parts(row: Acknowledgement) -> Iterator[tuple[int, int, Acknowledge]]:
-    """The runs of one acknowledge type in a row."""
-    if len(row.types) == 1:
-        yield row.first, row.last, Acknowledge(row.types[0])
-        return
-    first = row.first
-    for place, kind in enumerate(row.types):
-        if place + 1 == len(row.types) or row.types[place + 1] != kind:
-            yield first, row.first + place, Acknowledge(kind)
-            first = row.first + place + 1
-
-
-def _rows(taken: Sequence[Range], batches: Sequence[LogBatch], batch_size: int | None) -> Iterator[Acquired]:
-    """What a member has acquired, neighbours together; cut at batches of the log into rows of about ``batch_size``."""
-    joined: list[Acquired] = []
-    for each in taken:
-        if joined and joined[-1].last + 1 == each.first and joined[-1].delivery_count == each.delivery_count:
-            joined[-1] = joined[-1]._replace(last=each.last)
-        else:
-            joined.append(Acquired(each.first, each.last, each.delivery_count))
-    for row in joined:
-        first = row.first
-        if batch_size is not None and row.last - row.first + 1 > batch_size:
-            for batch in batches:
-                if first < batch.first <= row.last and batch.first - first >= batch_size:
-                    yield Acquired(first, batch.first - 1, row.delivery_count)
-                    first = batch.first
-        yield Acquired(first, row.last, row.delivery_count)

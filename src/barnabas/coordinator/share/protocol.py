@@ -121,6 +121,7 @@ class ShareProtocol(GroupProtocol):
         if size_bytes(step.effects) > settings.step_bytes_max:
             raise ApiError(errors.UNKNOWN_SERVER_ERROR, "the records of this heartbeat do not fit into a batch")
         step.commit()
+        self._table[group.group_id] = group  # a new group; if its records cannot be written, the shard is loaded again
         if step.epoch != group.epoch:
             self._tally.share_rebalances.mark()
         self._expect_heartbeat(message.group_id, message.member_id, now_ms, step.effects)

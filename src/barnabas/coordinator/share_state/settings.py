@@ -30,7 +30,7 @@ SHARE_STATE_SETTINGS: Final = SettingTable(
             "share.coordinator.state.topic.min.isr",
             Kind.SHORT,
             2,
-            "min.insync.replicas of the topic that keeps the state of share groups.",
+            "Replicas of that topic that must have a change before it is acknowledged.",
             minimum=1,
         ),
         setting(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from barnabas.broker.handlers.share_acknowledgements import check_read
 from barnabas.broker.requests.request import Request
-from barnabas.broker.share.acknowledging import check_read
 from barnabas.broker.share.leader import Fetched, ShareLeader, Wanted
 from barnabas.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from barnabas.coordinator.share_state.records import SharePartitionKey
