@@ -24,8 +24,8 @@ from barnabas.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponse,
 )
 
-Topic = AlterShareGroupOffsetsResponse.Topic
-Partition = AlterShareGroupOffsetsResponse.Partition
+Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+Partition = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
 
 
 async def handle(request: Request, message: AlterShareGroupOffsetsRequest) -> AlterShareGroupOffsetsResponse:

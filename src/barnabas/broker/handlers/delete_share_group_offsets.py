@@ -23,7 +23,7 @@ from barnabas.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
 )
 
-Topic = DeleteShareGroupOffsetsResponse.Topic
+Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
 async def handle(request: Request, message: DeleteShareGroupOffsetsRequest) -> DeleteShareGroupOffsetsResponse:
@@ -51,7 +51,7 @@ async def handle(request: Request, message: DeleteShareGroupOffsetsRequest) -> D
 
 
 def _refused(
-    topic: DeleteShareGroupOffsetsRequest.Topic,
+    topic: DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic,
     error: WireError,
     text: str | None = None,
     topic_id: Uuid | None = None,

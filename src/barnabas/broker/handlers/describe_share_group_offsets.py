@@ -32,9 +32,9 @@ from barnabas.wire.messages.describe_share_group_offsets import (
 )
 
 UNKNOWN_LAG: Final = -1
-Group = DescribeShareGroupOffsetsResponse.Group
-Topic = DescribeShareGroupOffsetsResponse.Topic
-Partition = DescribeShareGroupOffsetsResponse.Partition
+Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+Topic = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+Partition = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
 
 
 async def handle(request: Request, message: DescribeShareGroupOffsetsRequest) -> DescribeShareGroupOffsetsResponse:
@@ -52,7 +52,9 @@ async def handle(request: Request, message: DescribeShareGroupOffsetsRequest) ->
     return response
 
 
-async def _wanted(request: Request, group: DescribeShareGroupOffsetsRequest.Group) -> Mapping[str, list[int]]:
+async def _wanted(
+    request: Request, group: DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+) -> Mapping[str, list[int]]:
     if group.topics is not None:
         return {topic.topic_name: topic.partitions for topic in group.topics}
     states = await share_groups.states(request.broker, group.group_id)

@@ -8,25 +8,29 @@ from barnabas.wire.message import Message, array, int16, int32, int64, string, u
 
 
 class AlterShareGroupOffsetsRequest(Message, api=ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=range(1), flexible=0):
-    class Topic(Message):
+    class AlterShareGroupOffsetsRequestTopic(Message):
         topic_name: str = string()
-        partitions: list[AlterShareGroupOffsetsRequest.Partition] = array("Partition")
+        partitions: list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition] = array(
+            "AlterShareGroupOffsetsRequestPartition"
+        )
 
-    class Partition(Message):
+    class AlterShareGroupOffsetsRequestPartition(Message):
         partition_index: int = int32()
         start_offset: int = int64()
 
     group_id: str = string()
-    topics: list[Topic] = array(Topic)
+    topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
 
 
 class AlterShareGroupOffsetsResponse(Message, api=ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=range(1), flexible=0):
-    class Topic(Message):
+    class AlterShareGroupOffsetsResponseTopic(Message):
         topic_name: str = string()
         topic_id: Uuid = uuid()
-        partitions: list[AlterShareGroupOffsetsResponse.Partition] = array("Partition")
+        partitions: list[AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition] = array(
+            "AlterShareGroupOffsetsResponsePartition"
+        )
 
-    class Partition(Message):
+    class AlterShareGroupOffsetsResponsePartition(Message):
         partition_index: int = int32()
         error_code: int = int16()
         error_message: str | None = string(nullable=True, default=None)
@@ -34,4 +38,4 @@ class AlterShareGroupOffsetsResponse(Message, api=ApiKey.ALTER_SHARE_GROUP_OFFSE
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable=True, default=None)
-    responses: list[Topic] = array(Topic)
+    responses: list[AlterShareGroupOffsetsResponseTopic] = array(AlterShareGroupOffsetsResponseTopic)

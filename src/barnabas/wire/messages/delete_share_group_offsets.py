@@ -8,15 +8,15 @@ from barnabas.wire.message import Message, array, int16, int32, string, uuid
 
 
 class DeleteShareGroupOffsetsRequest(Message, api=ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=range(1), flexible=0):
-    class Topic(Message):
+    class DeleteShareGroupOffsetsRequestTopic(Message):
         topic_name: str = string()
 
     group_id: str = string()
-    topics: list[Topic] = array(Topic)
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
 
 
 class DeleteShareGroupOffsetsResponse(Message, api=ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=range(1), flexible=0):
-    class Topic(Message):
+    class DeleteShareGroupOffsetsResponseTopic(Message):
         topic_name: str = string()
         topic_id: Uuid = uuid()
         error_code: int = int16()
@@ -25,4 +25,4 @@ class DeleteShareGroupOffsetsResponse(Message, api=ApiKey.DELETE_SHARE_GROUP_OFF
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable=True, default=None)
-    responses: list[Topic] = array(Topic)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = array(DeleteShareGroupOffsetsResponseTopic)

@@ -8,32 +8,38 @@ from barnabas.wire.message import Message, array, int16, int32, int64, string, u
 
 
 class DescribeShareGroupOffsetsRequest(Message, api=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2), flexible=0):
-    class Group(Message):
+    class DescribeShareGroupOffsetsRequestGroup(Message):
         group_id: str = string()
-        topics: list[DescribeShareGroupOffsetsRequest.Topic] | None = array("Topic", nullable=True)
+        topics: list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic] | None = array(
+            "DescribeShareGroupOffsetsRequestTopic", nullable=True
+        )
 
-    class Topic(Message):
+    class DescribeShareGroupOffsetsRequestTopic(Message):
         topic_name: str = string()
         partitions: list[int] = array(int32)
 
-    groups: list[Group] = array(Group)
+    groups: list[DescribeShareGroupOffsetsRequestGroup] = array(DescribeShareGroupOffsetsRequestGroup)
 
 
 class DescribeShareGroupOffsetsResponse(
     Message, api=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2), flexible=0
 ):
-    class Group(Message):
+    class DescribeShareGroupOffsetsResponseGroup(Message):
         group_id: str = string()
-        topics: list[DescribeShareGroupOffsetsResponse.Topic] = array("Topic")
+        topics: list[DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = array(
+            "DescribeShareGroupOffsetsResponseTopic"
+        )
         error_code: int = int16()
         error_message: str | None = string(nullable=True, default=None)
 
-    class Topic(Message):
+    class DescribeShareGroupOffsetsResponseTopic(Message):
         topic_name: str = string()
         topic_id: Uuid = uuid()
-        partitions: list[DescribeShareGroupOffsetsResponse.Partition] = array("Partition")
+        partitions: list[DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition] = array(
+            "DescribeShareGroupOffsetsResponsePartition"
+        )
 
-    class Partition(Message):
+    class DescribeShareGroupOffsetsResponsePartition(Message):
         partition_index: int = int32()
         start_offset: int = int64()
         leader_epoch: int = int32()
@@ -42,4 +48,4 @@ class DescribeShareGroupOffsetsResponse(
         error_message: str | None = string(nullable=True, default=None)
 
     throttle_time_ms: int = int32()
-    groups: list[Group] = array(Group)
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = array(DescribeShareGroupOffsetsResponseGroup)
