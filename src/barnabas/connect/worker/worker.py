@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,14 +34,24 @@ from barnabas.rest.access import Access, is_loopback
 from barnabas.rest.server import Server
 from barnabas.rest.service import Limits, Service, Users
 from barnabas.rest.users import ClusterUsers, FileUsers
+from barnabas.transport.tls import TlsFiles, client_context, server_context
 
 PLUGIN_PROCESS: Final = "barnabas.connect.worker.plugin_process"
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 FORWARDED: Final = "X-Barnabas-Forwarded"  # header of requests that another worker has sent on
 FORWARD_SECONDS_MAX: Final = 90.0
 RETRY_SECONDS: Final = 2.0
+ELECTION_TICK_SECONDS: Final = 0.2
 
 _log: Final = logger("connect")
+
+
+def _server_tls(files: TlsFiles) -> ssl.SSLContext | None:
+    if files.key_store is None:
+        if files.trust_store is not None:
+            raise ConfigError("rest.tls.truststore needs rest.tls.keystore: certificates are a part of HTTPS")
+        return None
+    return server_context(files, client_auth="none" if files.trust_store is None else "required")
 
 
 class Worker:
@@ -60,10 +71,13 @@ class Worker:
         self._herder = Herder(self._cluster, self._stores, self._knowledge, settings)
         self._loggers = Loggers()
         self._api = RestApi(self._herder, self._loggers, self._forwarded, self._cluster_id)
-        self._server = Server(self._service(), host=settings.host, port=settings.port)
-        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS_MAX)
+        files = TlsFiles(key_store=settings.rest_tls_keystore or None, trust_store=settings.rest_tls_truststore or None)
+        self._server = Server(self._service(), host=settings.host, port=settings.port, tls=_server_tls(files))
+        verify = client_context(files) if files.key_store else True
+        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS_MAX, verify=verify)
         self._membership: Membership | None = None
         self._leading: asyncio.Task[None] | None = None
+        self._electing: asyncio.Task[None] | None = None
         self._is_leader = asyncio.Event()
         self._changed = asyncio.Event()
         self._temporary = tempfile.TemporaryDirectory(prefix="barnabas-connect-") if not settings.data_dir else None
@@ -101,16 +115,17 @@ class Worker:
         )
         await self._membership.start()
         self._leading = asyncio.create_task(self._lead(), name="connect-worker")
-        self._api.is_ready = True
+        self._electing = asyncio.create_task(self._become_ready(), name="connect-ready")
         _log.info("worker started", url=url, group=self._settings.group_id)
 
     async def stop(self) -> None:
         """Stop the driver, leave the group, and stop listening."""
         self._api.is_ready = False
-        if self._leading is not None:
-            self._leading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._leading
+        for task in (self._electing, self._leading):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         leader, self._herder.leader = self._herder.leader, None
         if leader is not None:
             await leader.stop()
@@ -161,6 +176,16 @@ class Worker:
                 await asyncio.sleep(RETRY_SECONDS)
                 self._changed.set()
 
+    async def _become_ready(self) -> None:
+        """Report the worker as healthy when the group has a leader for the first time: writes succeed from then on."""
+        assert self._membership is not None
+        while self._herder.leader is None:
+            leader = None if self._is_leader.is_set() else await self._membership.leader_url(self._cluster)
+            if leader is not None and leader != self._advertised():
+                break
+            await asyncio.sleep(ELECTION_TICK_SECONDS)
+        self._api.is_ready = True
+
     def _new_leader(self) -> Leader:
         settings = self._settings
         driver = {
@@ -207,10 +232,10 @@ class Worker:
             return FileUsers.read(Path(settings.rest_users_file))
         if settings.rest_cluster_users:
             return ClusterUsers(Settings.of(self._client))
-        if not is_loopback(settings.host):
+        if not is_loopback(settings.host) and not settings.rest_tls_truststore:
             raise ConfigError(
                 f"the worker would listen on {settings.host or 'all addresses'} without authentication; "
-                "set rest.users.file or rest.cluster.users"
+                "set rest.users.file, rest.cluster.users or rest.tls.truststore"
             )
         return None
 
@@ -221,7 +246,8 @@ class Worker:
         host = self._settings.rest_advertised_host_name
         if not host and self._settings.host in ("", "0.0.0.0", "::"):  # noqa: S104 - compared, not bound
             host = socket.gethostname()
-        return f"http://{host}:{self._server.port}" if host else self._server.url
+        scheme = self._server.url.partition("://")[0]
+        return f"{scheme}://{host}:{self._server.port}" if host else self._server.url
 
     async def _forwarded(self, request: Request) -> Response:
         """Send a request on to the leader; 409 if there is none, or if it was sent on already."""
