@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -66,6 +67,10 @@ def test_a_checkpoint_of_before_the_rebuild_and_another_topology_are_refused(sta
     ground.send("s-books", [("1", "y")])
     ground.run()
     assert ground.records("s-out") == [("1", "1"), ("1", "2")]
+    metrics = json.loads(ground.table("shelf-task-metrics-changelog")["0_0"] or "")
+    assert metrics["consumed"] == [{"node": "KSTREAM-SOURCE-0000000000", "topic": "s-books", "records": 2, "bytes": 4}]
+    assert [each["records"] for each in metrics["produced"]] == [2], "counters survive a lost checkpoint"
+    assert metrics["keys"] == {"shelved": 1}
     ground.checkpoints = str(stage.directory)
     with pytest.raises(CheckpointMismatch, match=r"started from another checkpoint since: .*/other/shelf"):
         ground.start(once=True)

@@ -102,7 +102,7 @@ async def _check_committed(cluster: Cluster, decision: Decision | None, name: st
         marker = await Slot.of(decision.sink_id, task).read(cluster)
         if marker is None or marker.batch_id < decision.batch_id:
             missing.append(task)
-    if missing:
+    if 0 < len(missing) < len(decision.transactions):  # all or none is a state that all tasks agree on
         raise RebuildRefused(
             f"the checkpoint of {name} is missing, and the driver stopped while it committed batch "
             f"{decision.batch_id}: {len(missing)} of {len(decision.transactions)} transactions were aborted "
