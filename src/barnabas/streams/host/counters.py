@@ -54,6 +54,8 @@ class Counters:
         """Count what a batch read, wrote and dropped."""
         cell = self._task.cell
         for topic, (records, size) in intake.traffic.items():
+            if not any(_uses(each, topic) for _, each in self._sources):
+                continue  # a global table, of which every task has a copy
             counts = cell(CONSUMED + topic, 0, 0)
             counts[0] += records
             counts[1] += size

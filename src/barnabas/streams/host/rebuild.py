@@ -19,7 +19,7 @@ from barnabas.client.offsets import LATEST_TIMESTAMP, list_offsets
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import end_transaction
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.connector.decisions import Decision, delete_decision, load_decision, transactional_id
 from barnabas.spark.connector.link import link
@@ -29,7 +29,7 @@ from barnabas.streams.errors import StreamsError
 from barnabas.streams.host.checkpoint import Origin
 from barnabas.streams.host.state_topic import topic_name
 
-__all__ = ["RebuildRefused", "rebuild"]
+__all__ = ["RebuildRefused", "rebuild", "state_ends"]
 
 
 class RebuildRefused(StreamsError):
@@ -59,7 +59,7 @@ async def _rebuild(
         # A driver that was still alive may have decided once more before it was fenced.
         await _check_committed(cluster, await load_decision(cluster, name, known.state_partitions), name)
         await delete_decision(cluster, name, known.state_partitions)
-    ends = await _state_ends(cluster, topic_name(name))
+    ends = await state_ends(cluster, topic_name(name))
     committed = await Admin(cluster=cluster).group_offsets(name)
     offsets: dict[str, dict[str, int]] = {}
     for place, entry in sorted(committed.items()):
@@ -111,10 +111,10 @@ async def _check_committed(cluster: Cluster, decision: Decision | None, name: st
         )
 
 
-async def _state_ends(cluster: Cluster, topic: str) -> dict[str, int]:
-    try:
-        found = await cluster.topic(topic)
-    except ApiError:
+async def state_ends(cluster: Cluster, topic: str) -> dict[str, int]:
+    """Ends of the partitions of a state topic, as offsets of committed records; empty if there is no such topic."""
+    found = (await cluster.look_up([topic])).get(topic)
+    if found is None:
         return {}
     places = [TopicPartition(topic, each.partition) for each in found.partitions]
     listed = await list_offsets(cluster, dict.fromkeys(places, LATEST_TIMESTAMP), isolation_level="read_committed")
