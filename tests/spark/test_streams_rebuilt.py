@@ -11,7 +11,6 @@ from streams_running import Playground
 
 from barnabas.streams import App, drive
 from barnabas.streams.host.checkpoint import CheckpointMismatch
-from barnabas.streams.host.rebuild import RebuildRefused
 
 
 def test_every_part_of_the_state_survives_a_deleted_checkpoint(stage: Any) -> None:
@@ -82,15 +81,4 @@ def test_a_checkpoint_of_before_the_rebuild_and_another_topology_are_refused(sta
     with pytest.raises(
         CheckpointMismatch, match=r"(?s)state in the cluster of shelf .*- .*shelved.*\+ .*more.*reset shelf"
     ):
-        ground.start(once=True)
-
-
-def test_state_without_offsets_is_refused(stage: Any) -> None:
-    ground = Playground(stage, streams_apps.lent, {"l-books": 1, "l-out": 1})
-    ground.send("l-books", [("1", "x")])
-    ground.run()
-    ground.lose_checkpoint()
-    with stage.admin() as admin:
-        admin.delete_groups(["lent"])
-    with pytest.raises(RebuildRefused, match=r"committed offsets have expired or were deleted.*streams reset lent"):
         ground.start(once=True)
