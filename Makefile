@@ -45,7 +45,7 @@ docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py
 	$(BIN)/python tools/client_reference.py
 
-demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
+demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
 	@$(BIN)/python -m tools.demo
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
