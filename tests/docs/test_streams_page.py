@@ -92,7 +92,7 @@ def test_the_page_has_fifteen_calls_of_java() -> None:
 
 def test_the_commands_are_commands() -> None:
     commands = COMMAND.findall(PAGE.read_text())
-    assert len(commands) == 22
+    assert len(commands) == 23
     for command in commands:
         _, name, *words = shlex.split(command)
         parser = ArgumentParser(exit_on_error=False)

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("msgspec")
 pytest.importorskip("pyspark")  # the host's modules make the changelogs
 
+import stores_fed
 from stores_fed import Fed, filled, partition_of, shop
 
 from barnabas import NewTopic, Settings, blocking
@@ -124,6 +125,8 @@ def test_the_command_line_reads_stores_of_an_application_it_has_no_code_of(fed: 
         "b",
         "1",
     ]
+    path = Path(stores_fed.__file__)
+    assert barnabas(fed, "get", str(path), "newest", "a", "-o", "json").stdout == '["y", "z"]\n'
     missing = barnabas(fed, "get", "shop", "counts", "nobody")
     assert missing.returncode == 1
     assert "barnabas: store counts has no row with key nobody\n" in missing.stderr
