@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd $(wildcard src/barnabas/wire/avro/*.pxd) src/barnabas/wire/avro/columns.py src/barnabas/wire/avro/values.py src/barnabas/wire/avro/decoder.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -28,7 +28,10 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-TEST_WORKERS ?= 2
+# Hundreds of processes import the same modules: without compiled files each of them compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
+# Three workers for two cores: many tests wait for processes and timeouts. One of them runs all of Spark's tests.
+TEST_WORKERS ?= 3
 # A test that hangs fails and is named, with what every thread was at. Where no signal reaches it (inside of uvloop or of
 # librdkafka), its worker is ended after a while longer.
 TEST_LIMITS  := --timeout 240 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
@@ -42,7 +45,7 @@ docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py
 	$(BIN)/python tools/client_reference.py
 
-demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
+demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
 	@$(BIN)/python -m tools.demo
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)
@@ -77,7 +80,8 @@ fuzz: $(STAMP) ## broken frames over a socket, a million of them; then the codec
 	$(BIN)/python tests/fuzz/fuzz_socket.py --frames $(FUZZ_FRAMES)
 	@if $(BIN)/python -c 'import atheris' 2> /dev/null; then \
 		$(BIN)/python tests/fuzz/fuzz_wire.py -runs=$(FUZZ_RUNS) && \
-		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS); \
+		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS) && \
+		$(BIN)/python tests/fuzz/fuzz_avro.py -runs=$(FUZZ_RUNS); \
 	else echo 'atheris is not installed: the codecs are left to the property tests'; fi
 
 SIM_SEEDS ?= 10000

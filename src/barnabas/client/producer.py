@@ -147,6 +147,8 @@ class Producer(Generic[K, V]):
         raw_key, raw_value = cast("tuple[bytes | None, bytes | None]", (key, value))
         if self._coder is not None:
             raw_key, raw_value = await self._coder.encode(topic, key, value)
+            if of_serdes := self._coder.headers(topic, key, value):
+                pairs = (*pairs, *of_serdes)
         intake = self.intake
         while True:
             if partition is None and self._partitioning.is_asked_always:

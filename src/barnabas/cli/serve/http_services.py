@@ -25,7 +25,7 @@ async def serve(services: list[Callable[[], AbstractAsyncContextManager[Server]]
         loop.add_signal_handler(number, stop.set)
     stopping: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
     if with_parent:
-        stopping.append(asyncio.ensure_future(_parent_gone()))
+        stopping.append(asyncio.ensure_future(parent_gone()))
     try:
         async with AsyncExitStack() as stack:
             servers = []
@@ -47,7 +47,7 @@ async def serve(services: list[Callable[[], AbstractAsyncContextManager[Server]]
             waiting.cancel()
 
 
-async def _parent_gone() -> None:
+async def parent_gone() -> None:
     """Until standard input, a pipe that the parent holds, is closed."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -1,35 +1,25 @@
-"""The REST process as a child of ``barnabas up``: started when the broker is ready, restarted with back-off.
-
-Nothing that happens to it affects the broker. It is told to stop by closing its standard input, so it never outlives a
-parent that was killed.
-"""
+"""The REST process as a child of ``barnabas up``: the HTTP services of ``barnabas rest``."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import time
-from asyncio.subprocess import PIPE, Process
-from contextlib import suppress
-from typing import Final
-
-from barnabas.cli.serve.http_services import BUSY
 from barnabas.cli.serve.rest_services import SERVICES
-
-BACKOFF_SECONDS: Final = 1.0
-BACKOFF_SECONDS_MAX: Final = 30.0
-STEADY_SECONDS: Final = 60.0  # after which the back-off starts anew
-STOP_SECONDS_MAX: Final = 15.0
+from barnabas.cli.serve.side_process import SideProcess
 
 
-class RestProcess:
+class RestProcess(SideProcess):
+    name = "the REST process"
+    advice = "pass --registry-port N to start the registry, or --no-rest"
+
     def __init__(self, *, host: str, registry_port: int, listener: str) -> None:
         """``listener`` is the broker's first one; a client without credentials must be able to use it."""
+        super().__init__()
         self._is_open = listener.upper().startswith("PLAINTEXT://")
         self._host = host
         self._registry_port = registry_port
-        self._child: Process | None = None
-        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._is_open and not any(service.missing for service in SERVICES.values())
 
     def lines(self) -> list[str]:
         """What the banner says of each service."""
@@ -46,48 +36,12 @@ class RestProcess:
                 found.append(f"  {service.title} http://{host}:{self._registry_port}")
         return found
 
-    def start(self, servers: str) -> None:
-        if self._is_open and not any(service.missing for service in SERVICES.values()):
-            self._watching = asyncio.get_running_loop().create_task(self._watch(servers), name="rest-process")
-
-    async def stop(self) -> None:
-        watching, child = self._watching, self._child
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait([watching])
-        if child is None or child.returncode is not None:
-            return
-        assert child.stdin is not None
-        child.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_SECONDS_MAX):
-                await child.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
-
-    async def _watch(self, servers: str) -> None:
-        pause = BACKOFF_SECONDS
-        while True:
-            began = time.monotonic()
-            code = await self._run(servers)
-            if code == BUSY:
-                print(
-                    "barnabas: pass --registry-port N to start the registry, or --no-rest", file=sys.stderr, flush=True
-                )
-                return
-            if time.monotonic() - began >= STEADY_SECONDS:
-                pause = BACKOFF_SECONDS
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            print(f"barnabas: the REST process {how}; it is restarted in {pause:g} s", file=sys.stderr, flush=True)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, BACKOFF_SECONDS_MAX)
-
-    async def _run(self, servers: str) -> int:
-        """The exit code of one child."""
-        command = [sys.executable, "-m", "barnabas", "rest", "--with-parent", "--bootstrap-server", servers]
-        command += [
+    def command(self, servers: str) -> list[str]:
+        return [
+            "rest",
+            "--with-parent",
+            "--bootstrap-server",
+            servers,
             "--host",
             self._host,
             "--registry-port",
@@ -95,7 +49,3 @@ class RestProcess:
             "-X",
             "security.protocol=PLAINTEXT",
         ]
-        self._child = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=asyncio.subprocess.DEVNULL, start_new_session=True
-        )
-        return await self._child.wait()

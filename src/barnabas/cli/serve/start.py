@@ -33,6 +33,12 @@ def configure(parser: ArgumentParser) -> None:
         default=os.environ.get(PORT_VARIABLE),
         help=f"port of the schema registry beside the broker; ${PORT_VARIABLE}, else 8081",
     )
+    add(
+        "--connect",
+        action="store_true",
+        help="run a Connect worker beside the broker; its data are in DATA_DIR/connect",
+    )
+    add("--connect-port", type=int, metavar="N", help="with --connect: port of Connect's REST API (default 8083)")
     add("--no-rest", action="store_true", help="run no HTTP services (schema registry) beside the broker")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 
@@ -49,6 +55,18 @@ def _registry_port(arguments: Namespace) -> int | None:
     return SERVICES["registry"].port if port is None else port
 
 
+def _connect_port(arguments: Namespace) -> int | None:
+    """None without a worker."""
+    port: int | None = arguments.connect_port
+    if not arguments.connect:
+        if port is not None:
+            raise Failure("--connect-port goes with --connect")
+        return None
+    from barnabas.cli.serve.rest_services import CONNECT
+
+    return CONNECT.port if port is None else port
+
+
 def run(arguments: Namespace) -> int:
     import gc
 
@@ -63,7 +81,8 @@ def run(arguments: Namespace) -> int:
         return detach_up(arguments)
     brokers, restart = options.pop("brokers"), options.pop("restart")
     options["registry_port"] = _registry_port(arguments)
-    del options["no_rest"]
+    options["connect_port"] = _connect_port(arguments)
+    del options["no_rest"], options["connect"]
     if brokers is None:
         if restart:
             raise Failure("--restart goes with --brokers")

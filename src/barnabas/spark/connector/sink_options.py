@@ -50,6 +50,8 @@ class SinkOptions:
     on_replay: Literal["stop", "keep"]  # if a batch is replayed with other content after its commit
     columns: tuple[str, ...]
     offsets_group: str | None = None  # group that the offsets in the column offsets are committed to
+    application_id: str | None = None  # instead of prefix and query in transactional ids
+    is_decided: bool = False  # the driver stores the transactions of a batch before it commits the first one
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -68,6 +70,10 @@ class SinkOptions:
         offsets_group = options.text("offsetsGroup") or None
         if offsets_group is not None and guarantee == AT_LEAST_ONCE:
             raise InvalidOption("offsetsGroup needs deliveryGuarantee=exactly_once")
+        application_id = options.text("applicationId") or None
+        is_decided = options.flag("decidedCommits", False)
+        if is_decided and application_id is None:
+            raise InvalidOption("decidedCommits needs applicationId")
         left_out = set() if options.flag("includeTimestamp", False) else {"timestamp"}
         left_out |= set() if offsets_group is not None else {"offsets"}
         return cls(
@@ -78,12 +84,19 @@ class SinkOptions:
             sink_id=sink_id,
             batch_id=batch_id,
             on_replay="keep" if on_replay == KEEP else "stop",
-            columns=_columns(schema, topic, left_out),
+            columns=_columns(schema, topic, left_out, _formatted(options)),
             offsets_group=offsets_group,
+            application_id=application_id,
+            is_decided=is_decided,
         )
 
 
-def _columns(schema: StructType, topic: str | None, left_out: set[str]) -> tuple[str, ...]:
+def _formatted(options: Options) -> set[str]:
+    """Columns that are encoded with a schema registry, and so may be structs."""
+    return {side for side in ("key", "value") if (options.text(f"{side}.format") or "binary") != "binary"}
+
+
+def _columns(schema: StructType, topic: str | None, left_out: set[str], formatted: set[str]) -> tuple[str, ...]:
     """The columns that are written; others are ignored, as Spark's own sink does."""
     names = [name for name in schema.fieldNames() if name not in left_out]
     if "value" not in names:
@@ -91,7 +104,7 @@ def _columns(schema: StructType, topic: str | None, left_out: set[str]) -> tuple
     if topic is None and "topic" not in names:
         raise InvalidOption("say the option topic, or have a column topic")
     for name, (kinds, what) in _COLUMNS.items():
-        if name in names and not isinstance(schema[name].dataType, kinds):
+        if name in names and name not in formatted and not isinstance(schema[name].dataType, kinds):
             raise InvalidOption(f"the column {name} is {schema[name].dataType.simpleString()}: it must be {what}")
     if "headers" in names:
         _check_headers(schema["headers"].dataType)
