@@ -42,7 +42,7 @@ test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit
 	$(BIN)/pytest -q -m slow
 
 docs: $(STAMP) ## write the docs that are derived from the code
-	$(BIN)/python tools/gen_docs.py
+	$(BIN)/python -m tools.gen_docs
 	$(BIN)/python tools/client_reference.py
 
 demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
