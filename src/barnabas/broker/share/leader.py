@@ -169,8 +169,6 @@ class ShareLeader:
             self.failure = as_leaders_say(error)
         self._tally.load_ms.add(self._clock.monotonic_ms() - started_ms)
         self._wake_all()
-        if self.failure is not None:
-            self._over()
 
     def _initial_offset(self) -> int:
         reset, partition_log = self._settings().auto_offset_reset, self.partition.log

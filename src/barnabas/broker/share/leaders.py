@@ -60,6 +60,9 @@ class ShareLeaders:
     def lead(self, key: SharePartitionKey) -> ShareLeader:
         """The leader of a share-partition, made if it does not exist; ApiError if this broker does not lead it."""
         found = self._leaders.get(key)
+        if found is not None and found.failure is not None:
+            self._drop(found)  # the next fetch tries again
+            raise found.failure
         if found is not None and found.is_current:
             return found
         if found is not None:
