@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground wheel clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
 
 ground: $(STAMP) ## figures of one broker alone: start-up, memory, raw throughput
 	$(BIN)/python -m bench ground
+
+wheel: $(STAMP) ## build a source archive and manylinux wheels into dist (needs a C compiler)
+	$(BIN)/python -m tools.wheel
 
 clean: ## remove what was built
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
