@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rights import GROUP, TOPIC, TXN, C, G, May, T, X
+from share_rights import SHARE_NEEDS, share_requests
 from talk import batch, creatable, fetch_request, produce_request
 
-from barnabas.model.ids import Uuid
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
@@ -19,7 +18,6 @@ from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
-from barnabas.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -29,8 +27,6 @@ from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsRequest
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.delete_records import DeleteRecordsRequest
-from barnabas.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from barnabas.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
@@ -39,7 +35,6 @@ from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -49,7 +44,6 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
-from barnabas.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest
 from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
@@ -60,27 +54,12 @@ from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequest
 from barnabas.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from barnabas.wire.messages.read_share_group_state import ReadShareGroupStateRequest
-from barnabas.wire.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from barnabas.wire.messages.share_acknowledge import ShareAcknowledgeRequest
-from barnabas.wire.messages.share_fetch import ShareFetchRequest
-from barnabas.wire.messages.share_group_describe import ShareGroupDescribeRequest
-from barnabas.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
-from barnabas.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
-
-
-def _about_state(request: Any) -> Message:
-    """A request to the share coordinator about a share-partition that does not exist."""
-    (topics,) = (field for field in request.fields if field.name == "topics")
-    row = topics.type.element.target(topic_id=Uuid(bytes(16)), partitions=[request.PartitionData(partition=0)])
-    made: Message = request(group_id=GROUP, topics=[row])
-    return made
 
 
 def requests() -> dict[ApiKey, Message]:
@@ -192,20 +171,7 @@ def requests() -> dict[ApiKey, Message]:
         ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsRequest(transactional_ids=[TXN]),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=-1),
         ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest(group_ids=[GROUP]),
-        ApiKey.SHARE_GROUP_HEARTBEAT: ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=-1),
-        ApiKey.SHARE_GROUP_DESCRIBE: ShareGroupDescribeRequest(group_ids=[GROUP]),
-        ApiKey.SHARE_FETCH: ShareFetchRequest(group_id=GROUP, member_id="m", share_session_epoch=1),
-        ApiKey.SHARE_ACKNOWLEDGE: ShareAcknowledgeRequest(group_id=GROUP, member_id="m", share_session_epoch=1),
-        ApiKey.INITIALIZE_SHARE_GROUP_STATE: _about_state(InitializeShareGroupStateRequest),
-        ApiKey.READ_SHARE_GROUP_STATE: _about_state(ReadShareGroupStateRequest),
-        ApiKey.WRITE_SHARE_GROUP_STATE: _about_state(WriteShareGroupStateRequest),
-        ApiKey.DELETE_SHARE_GROUP_STATE: _about_state(DeleteShareGroupStateRequest),
-        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _about_state(ReadShareGroupStateSummaryRequest),
-        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: DescribeShareGroupOffsetsRequest(
-            groups=[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=GROUP)]
-        ),
-        ApiKey.ALTER_SHARE_GROUP_OFFSETS: AlterShareGroupOffsetsRequest(group_id=GROUP),
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS: DeleteShareGroupOffsetsRequest(group_id=GROUP),
+        **share_requests(),
         ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest(),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest(
             topics=[DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)]
@@ -278,18 +244,7 @@ NEEDS: dict[ApiKey, list[tuple[Operation, ResourceType]]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: [(May.DESCRIBE, X)],
     ApiKey.CONSUMER_GROUP_HEARTBEAT: [(May.READ, G)],
     ApiKey.CONSUMER_GROUP_DESCRIBE: [(May.DESCRIBE, G)],
-    ApiKey.SHARE_GROUP_HEARTBEAT: [(May.READ, G)],
-    ApiKey.SHARE_GROUP_DESCRIBE: [(May.DESCRIBE, G)],
-    ApiKey.SHARE_FETCH: [(May.READ, G)],
-    ApiKey.SHARE_ACKNOWLEDGE: [(May.READ, G)],
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: [(May.CLUSTER_ACTION, C)],
-    ApiKey.READ_SHARE_GROUP_STATE: [(May.CLUSTER_ACTION, C)],
-    ApiKey.WRITE_SHARE_GROUP_STATE: [(May.CLUSTER_ACTION, C)],
-    ApiKey.DELETE_SHARE_GROUP_STATE: [(May.CLUSTER_ACTION, C)],
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: [(May.CLUSTER_ACTION, C)],
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: [(May.DESCRIBE, G)],
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: [(May.READ, G)],
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: [(May.DELETE, G)],
+    **SHARE_NEEDS,
     ApiKey.LIST_CONFIG_RESOURCES: [(May.DESCRIBE_CONFIGS, C)],
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: [(May.DESCRIBE, T)],
 }

@@ -134,6 +134,12 @@ def test_a_fetch_waits_for_released_records(join: Callable[..., Sharer], topic: 
     assert len(other.fetch(wait_ms=15_000)) == 10
 
 
+def test_a_share_partition_without_state_is_an_error_at_once(broker: Broker, topic: str) -> None:
+    with Sharer(broker.bootstrap_servers, "never-joined", "a", topic) as stranger:
+        (row,) = stranger.fetch_answer((topic, 0), wait_ms=15_000).responses[0].partitions
+        assert row.error_code == errors.UNKNOWN_SERVER_ERROR.code
+
+
 def test_only_acquired_records_may_be_acknowledged(join: Callable[..., Sharer], topic: str) -> None:
     one, other = join("a"), join("b")
     one.fetch((topic, 0))

@@ -62,9 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         frame_bytes_max: int,
         now_ns: Callable[[], int] = lambda: 0,
     ):
-        self._owner = owner
-        self._serve = serve
-        self._pool = pool
+        self._owner, self._serve, self._pool = owner, serve, pool
         self.listener_name = listener_name
         self.frame_bytes_max = frame_bytes_max  # the stage of the connection decides: less before sign-in
         self.requests = 0
