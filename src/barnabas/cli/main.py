@@ -67,7 +67,7 @@ COMMANDS: Final = {
     "registry": Command("serve.registry", "run the schema registry of a cluster"),
     "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines and Streams applications of a file on Spark"),
-    "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
+    "pipeline": Command("pipelines.pipeline", "list and describe pipelines and Streams applications"),
     "streams": Command("pipelines.streams", "list, describe, query and reset Streams applications"),
     "connect": Command("connect.connect", "run a Connect worker; create, list, change and try connectors"),
     "profile": Command("terminal.profile", "save the addresses and credentials of clusters, and choose one"),
