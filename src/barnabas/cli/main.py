@@ -1,4 +1,4 @@
-"""The door of the command line: the table of commands, each imported only when it is called.
+"""The entry point of the command line: the table of commands, each imported only when it is called.
 
 Only argparse is imported here, so that nothing waits for what it does not use. A command module has ``configure``,
 which adds its options to a parser, and ``run``, which does the work and may answer an exit code; what goes wrong on
