@@ -30,6 +30,7 @@ log = logger("connection")
 SIZE_BYTES: Final = 4
 _unpack_size: Final = Struct(">i").unpack_from
 FRAMES_PER_TURN_MAX: Final = 128  # then other connections get their turn
+TURN_NS_MAX: Final = 2_000_000  # time for the frames of one connection, likewise
 LONG_FRAME_BYTES_MIN: Final = 512 * 1024
 LONG_FRAMES_PER_TURN_MAX: Final = 4  # one at a time would cost a third of the throughput
 STASH_BYTES_MAX: Final = SCRATCH_BYTES  # unread input kept while a request is being worked on
@@ -61,17 +62,15 @@ class Connection(asyncio.BufferedProtocol):
         frame_bytes_max: int,
         now_ns: Callable[[], int] = lambda: 0,
     ):
-        self._owner = owner
-        self._serve = serve
-        self._pool = pool
+        self._owner, self._serve, self._pool = owner, serve, pool
         self.listener_name = listener_name
         self.frame_bytes_max = frame_bytes_max  # the stage of the connection decides: less before sign-in
         self.requests = 0
         self.active_ms = 0  # kept by the listener, for idle connections
         self.is_open = False
-        self.peer = ("", 0)
-        self.local = ("", 0)
+        self.peer = self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
+        self.when_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
         self.is_last_answer = False  # hang up when all that is under way has been answered
         self._stash = bytearray()
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
@@ -82,9 +81,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[Later | Parts] = deque()
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
-        self._is_muted = False
+        self._is_muted = self._is_resuming = False
         self._is_reading = True
-        self._is_resuming = False
         self._now_ns = now_ns
         self.arrived_ns = 0  # when the bytes that are being handled came
         self.timing: Timing | None = None  # of the one request that is being measured
@@ -161,6 +159,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is not None and self._task is None:
             self._frame = None
         self._owner.forget(self)
+        while self.when_lost:
+            self.when_lost.pop()()
 
     # --- requests -------------------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
             frames += 1
             if self._is_muted or not self.is_open:
                 break
-            if frames >= FRAMES_PER_TURN_MAX:
+            if frames >= FRAMES_PER_TURN_MAX or (position < end and self._now_ns() - self.arrived_ns > TURN_NS_MAX):
                 self._yield_turn()
                 break
         self.requests += frames

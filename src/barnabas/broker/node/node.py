@@ -1,7 +1,7 @@
 """One node: starts its parts in order and stops them in the reverse. Nobody else does.
 
-The order: which cluster this is; disks; addresses, taken but not served; the controllers' door and the metadata log;
-the broker's registration, its replicas, and only then the clients' doors. What the parts are is ``assembly``'s.
+The order: which cluster this is; disks; addresses, taken but not served; the controllers' listener and the metadata
+log; the broker's registration, its replicas, and only then the clients' listeners. ``assembly`` makes the parts.
 """
 
 from __future__ import annotations
@@ -234,6 +234,8 @@ class Node:
         cleanup.push_async_callback(services.log_moves.stop)
         cleanup.push_async_callback(services.groups.stop)
         cleanup.push_async_callback(services.transactions.stop)
+        cleanup.push_async_callback(services.share_state.stop)
+        cleanup.push_async_callback(services.share_leaders.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)
         cleanup.push_async_callback(lifecycle.stop)
         cleanup.callback(replicas.on_image_in_force(lifecycle.on_image))
