@@ -91,9 +91,11 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
 	$(BIN)/python -m conformance.streams
+	$(BIN)/python -m conformance.streams.applications
 
-conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
+conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds; three applications beside Kafka Streams
 	$(BIN)/python -m conformance.streams
+	$(BIN)/python -m conformance.streams.applications
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
