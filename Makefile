@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-streams bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-pyt
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
 	$(BIN)/python -m bench full --fresh
+
+bench-streams: $(STAMP) ## Streams beside Kafka Streams, Quix Streams and Faust (hours, on a quiet machine; fetches from Maven and PyPI)
+	$(BIN)/python -m bench.streams $(BENCH_STREAMS)
 
 bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
 	$(BIN)/python -m bench quick

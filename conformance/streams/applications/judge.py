@@ -43,7 +43,7 @@ def compare(name: str, *, seed: int, records: int) -> str | None:
             for topic in (*topics, written, f"java-{written}"):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
         _produce(servers, make(Random(seed), records))
-        java = subprocess.Popen(_java(name, servers, Path(directory, "state")), stdin=subprocess.PIPE)
+        java = subprocess.Popen(_java(name, servers, Path(directory, "state")), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             _run_on_spark(name, servers, Path(directory, "checkpoints"))
             return _difference(name, servers, written)
