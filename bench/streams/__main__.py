@@ -50,8 +50,8 @@ def run(side: str, workload: Workload, options: argparse.Namespace, keys: int) -
 def table(rows: list[Figures]) -> str:
     """Return the figures as a Markdown table; a ratio above 1 is for Barnabas."""
     ours = {(each.workload, each.keys): each for each in rows if each.side == "barnabas"}
-    heads = ("work", "keys", "side", "records/s", "ratio", "CPU µs/record", "ratio", "p50, p99 ms")
-    heads += ("start s", "restart s", "MB", "idle %")
+    heads = ["work", "keys", "side", "records/s", "ratio", "CPU µs/record", "ratio", "p50, p99 ms"]
+    heads += ["start s", "restart s", "MB", "idle %"]
     lines = [f"| {' | '.join(heads)} |", "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for each in sorted(
         rows, key=lambda each: (list(WORKLOADS).index(each.workload), each.keys, SIDES.index(each.side))

@@ -42,7 +42,7 @@ elif name in ("count", "windowed-count"):
 
     @app.agent(left)
     async def count(stream):
-        async for key in stream.keys():  # noqa: SIM118 - a stream, not a dict
+        async for key in stream.keys():
             table[key] += 1
             number = table[key].value() if name == "windowed-count" else table[key]
             await out.send(key=key, value=number)
