@@ -30,7 +30,8 @@ format: $(STAMP) ## let ruff put the source in order
 
 # Hundreds of processes import the same modules: without compiled files each of them compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
-TEST_WORKERS ?= 2
+# Three workers for two cores: many tests wait for processes and timeouts. One of them runs all of Spark's tests.
+TEST_WORKERS ?= 3
 # A test that hangs fails and is named, with what every thread was at. Where no signal reaches it (inside of uvloop or of
 # librdkafka), its worker is ended after a while longer.
 TEST_LIMITS  := --timeout 240 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true

@@ -81,6 +81,20 @@ class Plan:
     def stage_count(self) -> int:
         return max(self.stages.values()) + 1
 
+    @property
+    def is_atomic(self) -> bool:
+        """Whether each task depends on topics of the cluster only, so that its transaction is complete by itself."""
+        return self.stage_count == 1 and not self.copies
+
+    def is_read(self, topic: str) -> bool:
+        """Whether a topic of the cluster is read by name: a source, or a repartition topic that leads back."""
+        name = self.readers[topic].topic
+        return name == topic or name in self.looped
+
+    def is_matched(self, topic: str) -> bool:
+        """Whether a topic of the cluster is read by a pattern."""
+        return any(re.fullmatch(pattern, topic) for pattern, _ in self.patterns)
+
     @cached_property
     def _indexes(self) -> dict[TaskPlace, int]:
         return {place: index for index, place in enumerate(self.tasks)}
