@@ -21,6 +21,7 @@ from barnabas.testing import BrokerProcess
 RECORDS = 1500
 CAUGHT_UP_SECONDS_MAX = 300.0
 PARTITIONS = 3
+MORE_TOPICS = {"stateful_everything.py": ("joined", "rows", "closed")}  # written by the program besides the output
 
 
 class Copier:
@@ -28,7 +29,8 @@ class Copier:
 
     def __init__(self, servers: str, directory: Path, master: str, program: str) -> None:
         self._command = [sys.executable, str(Path(__file__).with_name(program)), servers, "input", "output"]
-        self._command += [str(directory / "checkpoint"), master]
+        self.checkpoint = directory / "checkpoint"
+        self._command += [str(self.checkpoint), master]
         self.lines: list[str] = []
         self.query_id = ""
 
@@ -73,7 +75,7 @@ class Stage:
         self.broker.start()
         self.servers = self.broker.bootstrap_servers
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
-            for topic in ("input", "output"):
+            for topic in ("input", "output", *MORE_TOPICS.get(program, ())):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
         self.copier = Copier(self.servers, directory, master, program)
         self.copier.start()
@@ -103,6 +105,14 @@ class Stage:
                     ended.add(message.partition())
         reader.close()
         return seen
+
+    def records(self, topic: str) -> list[tuple[int, bytes | None, bytes | None, int]]:
+        """Partition, key, value and timestamp of the committed records of a topic, in order of the offsets."""
+        table = blocking.read(topic, bootstrap_servers=self.servers, isolation_level="read_committed")
+        rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
+        return [
+            (row["partition"], row["key"], row["value"], int(row["timestamp"].timestamp() * 1000 + 0.5)) for row in rows
+        ]
 
     def wait_until_copied(self) -> Counter[int]:
         deadline = time.monotonic() + CAUGHT_UP_SECONDS_MAX

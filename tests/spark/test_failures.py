@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -19,11 +20,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from killing import PARTITIONS, Stage
+import stateful_everything
+from killing import MORE_TOPICS, PARTITIONS, RECORDS, Stage
 from spark_cluster import SparkCluster
 
 from barnabas import Settings, blocking
 from barnabas.model.errors import ApiError
+from barnabas.streams import drive
 
 pytestmark = pytest.mark.slow
 
@@ -62,6 +65,13 @@ def cluster_stage(tmp_path: Path, program: str) -> Iterator[ClusterStage]:
 
 def kill_driver(stage: Stage, chance: random.Random) -> None:
     stage.copier.kill()
+    stage.copier.start()
+
+
+def delete_checkpoint(stage: Stage, chance: random.Random) -> None:
+    """The driver's machine is lost with its disk; another one continues from the cluster."""
+    stage.copier.kill()
+    shutil.rmtree(stage.copier.checkpoint, ignore_errors=True)
     stage.copier.start()
 
 
@@ -124,6 +134,9 @@ def kill_spark_worker(stage: ClusterStage, chance: random.Random) -> None:
 
 FAULTS: Sequence[Fault[Stage]] = (kill_python_worker, kill_broker, fail_commit, kill_driver)
 CLUSTER_FAULTS: Sequence[Fault[ClusterStage]] = (kill_executor, kill_spark_worker, kill_driver)
+# The cluster has what an application needs to continue without its checkpoint; a pipeline needs its own.
+APPLICATION_FAULTS = (kill_python_worker, kill_broker, delete_checkpoint, fail_commit, kill_driver)
+APPLICATION_CLUSTER_FAULTS = (kill_executor, delete_checkpoint, kill_spark_worker, kill_driver)
 
 
 def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
@@ -153,14 +166,35 @@ def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
         print("  ", line)
 
 
-PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "stateful_counting.py"], ids=["pipeline", "application"])
+EVERYTHING = "stateful_everything.py"
+PROGRAMS = pytest.mark.parametrize(
+    "program",
+    ["copying.py", "stateful_counting.py", EVERYTHING],
+    ids=["pipeline", "application", "application-with-everything"],
+)
 
 
 @PROGRAMS
-def test_whatever_is_killed_every_record_comes_out_once(stage: Stage) -> None:
-    check(stage, FAULTS, RUNS)
+def test_whatever_is_killed_every_record_comes_out_once(stage: Stage, program: str) -> None:
+    check(stage, FAULTS if program == "copying.py" else APPLICATION_FAULTS, RUNS)
+    if program == EVERYTHING:
+        compare_with_an_undisturbed_run(stage)
 
 
 @PROGRAMS
-def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage) -> None:
-    check(cluster_stage, CLUSTER_FAULTS, CLUSTER_RUNS)
+def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage, program: str) -> None:
+    check(cluster_stage, CLUSTER_FAULTS if program == "copying.py" else APPLICATION_CLUSTER_FAULTS, CLUSTER_RUNS)
+    if program == EVERYTHING:
+        compare_with_an_undisturbed_run(cluster_stage)
+
+
+def compare_with_an_undisturbed_run(stage: Stage) -> None:
+    """Give the test driver what is in the input topic: each output topic must have the same records, once."""
+    written = {topic: stage.records(topic) for topic in MORE_TOPICS[EVERYTHING]}
+    with drive(stateful_everything.app, partitions=PARTITIONS) as driver:
+        for partition, key, value, at in stage.records("input"):
+            driver.send_bytes("input", key, value, at=at, partition=partition)
+        for topic, found in written.items():
+            expected = [(row.key, row.value, row.timestamp) for row in driver.read_rows(topic)]
+            assert len(expected) > RECORDS / 2, "the comparison is worth something"
+            assert Counter(each[1:] for each in found) == Counter(expected), topic

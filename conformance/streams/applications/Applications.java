@@ -122,7 +122,7 @@ public final class Applications {
         settings.put("statestore.cache.max.bytes", "0");
         settings.put("consumer.auto.offset.reset", "earliest");
         // Wait for the records of the other side, also of a repartition topic, before time moves on.
-        settings.put("max.task.idle.ms", "15000");
+        settings.put("max.task.idle.ms", "5000");
         final StreamsBuilder builder = new StreamsBuilder();
         applications.get(arguments[0]).accept(builder);
         try (KafkaStreams streams = new KafkaStreams(builder.build(), settings)) {

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -22,7 +21,7 @@ from tools.kafka_jars import java_command, program, streams_libraries
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
 from barnabas.testing import BrokerProcess
-from conformance.streams.applications.inputs import INPUTS, PARTITIONS, Given
+from conformance.streams.applications.inputs import INPUTS, PARTITIONS, Round
 
 __all__ = ["compare"]
 
@@ -42,9 +41,13 @@ def compare(name: str, *, seed: int, records: int) -> str | None:
         with blocking.Admin(Settings.of({"bootstrap.servers": servers})) as admin:
             for topic in (*topics, written, f"java-{written}"):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
-        _produce(servers, make(Random(seed), records))
-        java = subprocess.Popen(_java(name, servers, Path(directory, "state")), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        java = subprocess.Popen(
+            _java(name, servers, Path(directory, "state")), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         try:
+            for each in make(Random(seed), records):
+                _produce(servers, each)
+                _wait(servers, f"java-{written}", each.results)
             _run_on_spark(name, servers, Path(directory, "checkpoints"))
             return _difference(name, servers, written)
         finally:
@@ -57,14 +60,24 @@ def compare(name: str, *, seed: int, records: int) -> str | None:
                 java.wait()
 
 
-def _produce(servers: str, given: Iterable[Given]) -> None:
-    # Sorted, because a payment comes later than the orders after its own.
+def _produce(servers: str, given: Round) -> None:
     with blocking.Producer(ProducerSettings.of({"bootstrap.servers": servers})) as producer:
-        for each in sorted(given, key=lambda each: each.timestamp):
+        for each in sorted(given.records, key=lambda each: each.timestamp):
             value = None if each.value is None else each.value.encode()
             producer.send(
                 each.topic, value, key=each.key.encode(), timestamp_ms=each.timestamp, partition=each.partition
             )
+
+
+def _wait(servers: str, topic: str, results: int) -> None:
+    """Wait until Kafka Streams has joined so many pairs; results without a partner come later, and are not counted."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while True:
+        rows = blocking.read(topic, bootstrap_servers=servers, isolation_level="read_committed").to_pylist()
+        if sum(b"null" not in (row["value"] or b"") for row in rows) >= results:
+            return
+        assert time.monotonic() < deadline, f"Kafka Streams has written less than {results} results to {topic}"
+        time.sleep(0.5)
 
 
 def _java(name: str, servers: str, state: Path) -> list[str]:
