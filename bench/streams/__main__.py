@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -79,6 +80,7 @@ def main() -> int:
     parser.add_argument("--probe-seconds", type=int, default=30, help="seconds of probes for the latency")
     parser.add_argument("--output", type=Path, help="file for the figures as lines of JSON")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
     rows: list[Figures] = []
     failures = 0
     for name in options.workloads:

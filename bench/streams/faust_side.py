@@ -42,7 +42,8 @@ elif name in ("count", "windowed-count"):
 
     @app.agent(left)
     async def count(stream):
-        async for key in stream.keys():
+        async for event in stream.events():
+            key = event.key
             table[key] += 1
             number = table[key].value() if name == "windowed-count" else table[key]
             await out.send(key=key, value=number)

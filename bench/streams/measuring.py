@@ -79,10 +79,12 @@ def measure(side: Side, *, total: int, keys: int, probe_seconds: int) -> Figures
         offsets = _Offsets(side, admin)
         started = time.monotonic()
         side.start()
+        begun = side.sample()
         seen = offsets.wait(total)
         first, last = seen[0], seen[-1]
-        spent = cost(first[0], last[0])
-        count = max(1, last[1] - first[1])
+        # From the first commit on; with one commit alone, for example of a small input, the start counts too.
+        spent = cost(first[0] if len(seen) > 1 else begun, last[0])
+        count = last[1] - first[1] if len(seen) > 1 else last[1]
         time.sleep(SETTLE_SECONDS)
         before = side.sample()
         time.sleep(IDLE_SECONDS)
@@ -91,7 +93,7 @@ def measure(side: Side, *, total: int, keys: int, probe_seconds: int) -> Figures
             side.name,
             side.workload,
             keys,
-            records_per_second=count / spent.wall_seconds if spent.wall_seconds else 0.0,
+            records_per_second=count / spent.wall_seconds,
             cpu_us_per_record=spent.cpu_seconds / count * 1e6,
             start_seconds=first[0].monotonic_seconds - started,
             memory_mb=max(each.anonymous_bytes for each, _ in seen) / 1e6,

@@ -1,4 +1,4 @@
-"""The plan of an application as a DataFrame: source → pack → stages of operators → unpack."""
+"""The plan of an application as a DataFrame: source → pack, with stateless tasks → stages of operators → unpack."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def written(
     records: columns of the format ``barnabas`` with headers. ticks: rows of the tick source, if the plan has ticks.
     state_topic: the topic that has a copy of the state; None without a cluster.
     """
-    packed = _with_time(records).mapInArrow(Packing(plan), PACKED)
+    packed = _with_time(records).mapInArrow(Packing(plan, code), PACKED)
     if ticks is not None:
         packed = packed.unionByName(_with_time(ticks).mapInArrow(Ticking(plan), PACKED))
     for stage in range(plan.stage_count):
@@ -60,6 +60,8 @@ def written(
             outputMode="Append",
             timeMode="None",
         )
+    if not plan.stage_count:
+        packed = packed.coalesce(plan.state_partitions)  # the number of transactions that a rebuild has to fence
     return packed.select("blob").mapInArrow(unpack, WRITTEN)
 
 

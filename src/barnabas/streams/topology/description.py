@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.streams.topology.java_order import TreeSet, hash_order
 from barnabas.streams.topology.node import Node, SubTopology, Topology
 from barnabas.streams.topology.operators import Sink, Source
-from barnabas.streams.topology.stages import stages_of
+from barnabas.streams.topology.stages import stages_of, stateless_of
 
 __all__ = ["describe", "describe_execution"]
 
@@ -87,13 +87,15 @@ def describe_execution(topology: Topology) -> str:
     """Return how each part runs here: tasks, repartitions and the stores that have changelogs."""
     lines = ["How it runs:"]
     _, looped = stages_of(topology)
+    stateless = stateless_of(topology)
     for each in topology.sub_topologies:
         read = [topic for topic in each.topics if topic not in topology.internal_topics]
         internal = [topic for topic in each.topics if topic in topology.internal_topics]
         if each.is_global:
             lines.append(f"  Sub-topology {each.number}: every task has a copy of {', '.join(read)}")
             continue
-        lines.append(f"  Sub-topology {each.number}: one task for each partition")
+        where = ", stateless: it runs where the records are read" if each.number in stateless else ""
+        lines.append(f"  Sub-topology {each.number}: one task for each partition{where}")
         if read:
             lines.append(f"    reads topics: {', '.join(read)}")
         for topic in internal:
