@@ -33,6 +33,7 @@ class Copier:
         self._command += [str(self.checkpoint), master]
         self.lines: list[str] = []
         self.query_id = ""
+        self._sink_id = ""
 
     def start(self) -> None:
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -45,6 +46,13 @@ class Copier:
             self.lines.append(line.strip())
             if line.startswith("QUERY "):
                 self.query_id = line.split()[1]
+            if line.startswith("SINK "):
+                self._sink_id = line.split()[1]
+
+    @property
+    def sink_id(self) -> str:
+        """What the ids of the sink's transactions begin with: that of the application, or of the query."""
+        return self._sink_id or f"spark-sink-{self.query_id}"
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)

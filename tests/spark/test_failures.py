@@ -116,7 +116,7 @@ def _fence(stage: Stage) -> None:
     with blocking.Admin(Settings.of({"bootstrap.servers": stage.servers})) as admin:
         for task in range(PARTITIONS):
             with suppress(ApiError):  # an end is under way
-                admin.fence_producer(f"spark-sink-{stage.copier.query_id}-{task}")
+                admin.fence_producer(f"{stage.copier.sink_id}-{task}")
 
 
 def kill_executor(stage: ClusterStage, chance: random.Random) -> None:
