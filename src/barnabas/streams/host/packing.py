@@ -9,16 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.streams.host.blobs import INPUT, TICK, input_blob, input_records, output_batches
+from pyspark import TaskContext
+
+from barnabas.streams.host.blobs import INPUT, TICK, input_blob, input_records, internal_blobs, output_batches
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.plan import Plan
 from barnabas.streams.host.routing import Packed, Sender, routed
-from barnabas.streams.runtime.task import Task
+from barnabas.streams.runtime.task import Row, Task
+from barnabas.wire.key_hash import murmur2
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Packing", "Ticking", "unpack"]
+__all__ = ["Framing", "Packing", "Ticking", "unpack"]
 
 # A record that is read becomes at most so many blobs for one task, so blobs can be numbered by offsets.
 _BLOBS_PER_RECORD: Final = 1 << 20
@@ -74,6 +77,36 @@ class Packing:
             on_error=app.on_error,
             record_bytes_max=plan.record_bytes_max,
         )
+
+
+@dataclass(frozen=True)
+class Framing:
+    """Packs rows of a DataFrame as if a task had sent them: for the partition of their key, to be merged by time."""
+
+    plan: Plan
+    name: str
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        plan, name = self.plan, self.name
+        context = TaskContext.get()
+        sender = 0 if context is None else context.partitionId()
+        reader, count = plan.reader(name).number, plan.partitions[name]
+        numbers = [0] * count
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            now = _milliseconds(batch.column("now")[0])
+            by_partition: list[list[Row]] = [[] for _ in range(count)]
+            for _, _, _, timestamp, key, value, headers in input_records(batch, name, 0):
+                partition = 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % count
+                by_partition[partition].append(Row(name, partition, key, value, headers, timestamp, is_internal=True))
+            rows = []
+            for partition, part in enumerate(by_partition):
+                for blob in internal_blobs(part, {}):
+                    label = plan.labels[plan.task(reader, partition)]
+                    rows.append(Packed(label, INPUT, name, name, sender, numbers[partition], -1, now, blob))
+                    numbers[partition] += 1
+            yield _packed(rows)
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,7 @@ def make_plan(
     record_bytes_max: largest value that the application can write.
     Raises TopologyError if topics that are joined differ in their number of partitions, or if there are too many tasks.
     """
+    partitions = {**partitions, **{name: source.frame_partitions for name, source in topology.frames.items()}}
     known = check_partitions(topology, partitions)
     counts = task_counts(topology, known)
     tasks = tuple(TaskPlace(number, each) for number, count in sorted(counts.items()) for each in range(count))

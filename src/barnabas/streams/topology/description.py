@@ -96,8 +96,10 @@ def describe_execution(topology: Topology) -> str:
             continue
         where = ", stateless: it runs where the records are read" if each.number in stateless else ""
         lines.append(f"  Sub-topology {each.number}: one task for each partition{where}")
-        if read:
-            lines.append(f"    reads topics: {', '.join(read)}")
+        topics = [topic for topic in read if topic not in topology.frames]
+        if topics:
+            lines.append(f"    reads topics: {', '.join(topics)}")
+        lines += [f"    reads a DataFrame: {name}" for name in read if name in topology.frames]
         for topic in internal:
             if topic in looped:
                 lines.append(f"    leads back, so read from a topic in a later batch: {topology.decorate(topic)}")

@@ -18,7 +18,9 @@ def stateless_of(topology: Topology) -> frozenset[int]:
 
 def _is_stateless(sub_topology: SubTopology) -> bool:
     operators = [node.operator for node in sub_topology.nodes]
-    reads_else = any(isinstance(each, Source) and (each.is_internal or each.pattern) for each in operators)
+    reads_else = any(
+        isinstance(each, Source) and (each.is_internal or each.pattern or each.frame) for each in operators
+    )
     has_state = sub_topology.store_names or any(isinstance(each, Process | GlobalTableJoin) for each in operators)
     return not (reads_else or has_state or sub_topology.is_global)
 
