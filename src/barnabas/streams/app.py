@@ -103,7 +103,7 @@ class App:
 
         name: name that stands for the topic.
         make: function of the Spark session that returns the DataFrame. It has the columns ``key`` and ``value``, of
-            text or bytes, and may have ``timestamp`` and ``headers``; without a timestamp, records have the batch's time.
+            text or bytes, and may have ``timestamp`` and ``headers``; the default timestamp is the time of the batch.
         key: type or serde of the keys; ``str`` by default.
         value: type or serde of the values; ``bytes`` by default.
         at: function that returns the timestamp of a record, in milliseconds, from its value.
