@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import TypeVar
 
+    from barnabas.streams.queries.view import StoreView
+
     K = TypeVar("K", default=str)
     V = TypeVar("V", default=bytes)
 else:
@@ -207,6 +209,30 @@ class App:
         if self._topology is None:
             self._topology = self._graph.build()
         return self._topology
+
+    def store(
+        self,
+        name: str,
+        *,
+        bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092",
+        bytes_max: int | None = None,
+        **settings: Any,
+    ) -> StoreView:
+        """Open a named store of the running application for queries, from any machine and without Spark.
+
+        name: name of the store. Raises :class:`StreamsError` if the application has no such named store.
+        bootstrap_servers: addresses of brokers.
+        bytes_max: limit of the memory for the contents that were read; 256 MiB by default.
+        settings: further settings of the client, such as ``security_protocol``.
+        """
+        from barnabas.client.settings.client import Settings
+        from barnabas.streams.queries.reader import STORE_BYTES_MAX
+        from barnabas.streams.queries.view import StoreView
+
+        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
+        told = {name.replace("_", "."): value for name, value in settings.items()}
+        known = Settings.of({"bootstrap.servers": servers} | told)
+        return StoreView(self.topology(), name, known, bytes_max or STORE_BYTES_MAX)
 
     def describe(self) -> str:
         """Return Kafka's description of the topology, and below it how each part runs here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,7 +24,7 @@ from barnabas.streams.serdes import (
     codec_of,
 )
 
-__all__ = ["codec_named", "format_of", "key_from_text"]
+__all__ = ["codec_named", "format_of", "json_value", "key_from_text"]
 
 DYNAMIC: Final = "dynamic"  # text, or JSON of what is no text
 JSON: Final = "json"
@@ -69,3 +70,13 @@ def key_from_text(name: str, text: str) -> Any:
     except (ValueError, msgspec.DecodeError) as error:
         raise StreamsError(f"the keys of the store are {name}; {text!r} cannot be read as {name}: {error}") from error
     return text if name in ("str", DYNAMIC) else text.encode()
+
+
+def json_value(value: Any) -> Any:
+    """A value that JSON can have: bytes are text if they are UTF-8, base64 otherwise."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()

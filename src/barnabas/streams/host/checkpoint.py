@@ -85,8 +85,13 @@ class Note:
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
-    def check_generation(self, known: Application) -> None:
-        """Raise CheckpointMismatch if the application was started from another checkpoint after this one."""
+    def check_generation(self, known: Application | None) -> None:
+        """Raise CheckpointMismatch if the application was reset, or started from another checkpoint, after this one."""
+        if known is None:
+            raise CheckpointMismatch(
+                f"the checkpoint has state of application {self.application_id}, and the cluster does not know it: "
+                f"it was reset, or this is another cluster. Delete the checkpoint to start from the beginning"
+            )
         if known.generation != self.generation:
             raise _checkpoint_outdated(self.application_id, known.checkpoint)
 

@@ -19,7 +19,7 @@ from barnabas.client.offsets import LATEST_TIMESTAMP, list_offsets
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import end_transaction
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.connector.decisions import Decision, delete_decision, load_decision, transactional_id
 from barnabas.spark.connector.link import link
@@ -112,9 +112,8 @@ async def _check_committed(cluster: Cluster, decision: Decision | None, name: st
 
 
 async def _state_ends(cluster: Cluster, topic: str) -> dict[str, int]:
-    try:
-        found = await cluster.topic(topic)
-    except ApiError:
+    found = (await cluster.look_up([topic])).get(topic)
+    if found is None:
         return {}
     places = [TopicPartition(topic, each.partition) for each in found.partitions]
     listed = await list_offsets(cluster, dict.fromkeys(places, LATEST_TIMESTAMP), isolation_level="read_committed")

@@ -33,9 +33,7 @@ def known_application(application_id: str, client: Mapping[str, str]) -> Applica
 
 def check_newest(note: Note, client: Mapping[str, str]) -> None:
     """Raise CheckpointMismatch if the application was started from another checkpoint since."""
-    known = known_application(note.application_id, client)
-    if known is not None:
-        note.check_generation(known)
+    note.check_generation(known_application(note.application_id, client))
 
 
 def check_unused(application_id: str, client: Mapping[str, str]) -> None:

@@ -152,8 +152,7 @@ def _prepared(
     is_fresh = note is None
     if note is not None:
         note.check(now)
-        if known is not None:
-            note.check_generation(known)
+        note.check_generation(known)
     elif known is not None:
         Note.of_cluster(known).check(now, "the state in the cluster")
     # Topics that a lost checkpoint is rebuilt from are created first: a rebuild without one finds an empty topic.
