@@ -68,7 +68,7 @@ failover: $(STAMP) ## how long clients wait when a broker is killed, beside Apac
 kill-spark: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a pipeline 50 times (half an hour)
 	BARNABAS_SPARK_RUNS=36 BARNABAS_SPARK_CLUSTER_RUNS=14 $(BIN)/pytest -q -s tests/spark/test_failures.py -k pipeline
 
-kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a stateful application 30 times (half an hour)
+kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers, commits and checkpoints under two stateful applications 30 times each (an hour)
 	BARNABAS_SPARK_RUNS=20 BARNABAS_SPARK_CLUSTER_RUNS=10 $(BIN)/pytest -q -s tests/spark/test_failures.py -k application
 
 CONNECT_KILLS ?= 30
