@@ -21,6 +21,7 @@ from barnabas.testing import BrokerProcess
 RECORDS = 1500
 CAUGHT_UP_SECONDS_MAX = 300.0
 PARTITIONS = 3
+APPLICATIONS = {"stateful_counting.py": "counting", "stateful_everything.py": "everything-killed"}
 MORE_TOPICS = {"stateful_everything.py": ("joined", "rows", "closed")}  # written by the program besides the output
 
 
@@ -29,11 +30,9 @@ class Copier:
 
     def __init__(self, servers: str, directory: Path, master: str, program: str) -> None:
         self._command = [sys.executable, str(Path(__file__).with_name(program)), servers, "input", "output"]
-        self.checkpoint = directory / "checkpoint"
-        self._command += [str(self.checkpoint), master]
+        self._command += [str(directory / "checkpoint"), master]
         self.lines: list[str] = []
         self.query_id = ""
-        self._sink_id = ""
 
     def start(self) -> None:
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -46,13 +45,6 @@ class Copier:
             self.lines.append(line.strip())
             if line.startswith("QUERY "):
                 self.query_id = line.split()[1]
-            if line.startswith("SINK "):
-                self._sink_id = line.split()[1]
-
-    @property
-    def sink_id(self) -> str:
-        """What the ids of the sink's transactions begin with: that of the application, or of the query."""
-        return self._sink_id or f"spark-sink-{self.query_id}"
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -85,10 +77,16 @@ class Stage:
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
             for topic in ("input", "output", *MORE_TOPICS.get(program, ())):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
+        self.is_application = program in APPLICATIONS
+        self._application_id = APPLICATIONS.get(program, "")
+        self.checkpoint = directory / "checkpoint"
         self.copier = Copier(self.servers, directory, master, program)
         self.copier.start()
         self.sent = 0
         self._sending = threading.Lock()  # numbers follow one another
+
+    def transactional_id(self, task: int) -> str:
+        return f"{self._application_id}-{task}" if self.is_application else f"spark-sink-{self.copier.query_id}-{task}"
 
     def send(self) -> None:
         with self._sending, blocking.Producer(ProducerSettings.of({"bootstrap.servers": self.servers})) as producer:

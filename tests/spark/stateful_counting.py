@@ -41,7 +41,6 @@ def run_until_killed(app: App) -> None:
     master = sys.argv[5] if len(sys.argv) > 5 else "local[2]"
     spark = barnabas.spark.session(app.application_id, master=master, config=CONFIG)
     print("SESSION", flush=True)
-    print(f"SINK {app.application_id}", flush=True)
     while True:
         run = start(app, spark, servers=servers, checkpoints=checkpoint, trigger="200 milliseconds")
         print(f"QUERY {run.queries[0].id}", flush=True)

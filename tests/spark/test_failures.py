@@ -68,13 +68,6 @@ def kill_driver(stage: Stage, chance: random.Random) -> None:
     stage.copier.start()
 
 
-def delete_checkpoint(stage: Stage, chance: random.Random) -> None:
-    """The driver's machine is lost with its disk; another one continues from the cluster."""
-    stage.copier.kill()
-    shutil.rmtree(stage.copier.checkpoint, ignore_errors=True)
-    stage.copier.start()
-
-
 def kill_python_worker(stage: Stage, chance: random.Random) -> None:
     deadline = time.monotonic() + WORKER_SECONDS_MAX
     while not (workers := stage.copier.processes("pyspark.worker")) and time.monotonic() < deadline:
@@ -116,7 +109,14 @@ def _fence(stage: Stage) -> None:
     with blocking.Admin(Settings.of({"bootstrap.servers": stage.servers})) as admin:
         for task in range(PARTITIONS):
             with suppress(ApiError):  # an end is under way
-                admin.fence_producer(f"{stage.copier.sink_id}-{task}")
+                admin.fence_producer(stage.transactional_id(task))
+
+
+def lose_checkpoint(stage: Stage, chance: random.Random) -> None:
+    """The driver is killed and its checkpoint is deleted: an application continues from the cluster."""
+    stage.copier.kill()
+    shutil.rmtree(stage.checkpoint)
+    stage.copier.start()
 
 
 def kill_executor(stage: ClusterStage, chance: random.Random) -> None:
@@ -133,10 +133,9 @@ def kill_spark_worker(stage: ClusterStage, chance: random.Random) -> None:
 
 
 FAULTS: Sequence[Fault[Stage]] = (kill_python_worker, kill_broker, fail_commit, kill_driver)
+STATEFUL_FAULTS: Sequence[Fault[Stage]] = (lose_checkpoint, *FAULTS)
 CLUSTER_FAULTS: Sequence[Fault[ClusterStage]] = (kill_executor, kill_spark_worker, kill_driver)
-# The cluster has what an application needs to continue without its checkpoint; a pipeline needs its own.
-APPLICATION_FAULTS = (kill_python_worker, kill_broker, delete_checkpoint, fail_commit, kill_driver)
-APPLICATION_CLUSTER_FAULTS = (kill_executor, delete_checkpoint, kill_spark_worker, kill_driver)
+STATEFUL_CLUSTER_FAULTS: Sequence[Fault[ClusterStage]] = (lose_checkpoint, *CLUSTER_FAULTS)
 
 
 def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
@@ -176,14 +175,14 @@ PROGRAMS = pytest.mark.parametrize(
 
 @PROGRAMS
 def test_whatever_is_killed_every_record_comes_out_once(stage: Stage, program: str) -> None:
-    check(stage, FAULTS if program == "copying.py" else APPLICATION_FAULTS, RUNS)
+    check(stage, STATEFUL_FAULTS if stage.is_application else FAULTS, RUNS)
     if program == EVERYTHING:
         compare_with_an_undisturbed_run(stage)
 
 
 @PROGRAMS
 def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage, program: str) -> None:
-    check(cluster_stage, CLUSTER_FAULTS if program == "copying.py" else APPLICATION_CLUSTER_FAULTS, CLUSTER_RUNS)
+    check(cluster_stage, STATEFUL_CLUSTER_FAULTS if cluster_stage.is_application else CLUSTER_FAULTS, CLUSTER_RUNS)
     if program == EVERYTHING:
         compare_with_an_undisturbed_run(cluster_stage)
 

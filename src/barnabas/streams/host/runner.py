@@ -130,9 +130,8 @@ def start(
         )
 
     reads = [*topology.cluster_topics, *(each.pattern for each in topology.source_patterns)]
-    about = About(
-        app.application_id, app.application_id, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics)
-    )
+    name = app.application_id
+    about = About(name, name, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics), "application")
     return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
 
 
