@@ -48,8 +48,9 @@ _TITLES = {
     "registry": (
         "Clients of schema registries",
         (
-            "kafkajs' and Confluent's registry clients for Node and their serializers, against the schema registry; "
-            "the broker below it is the peer. Confluent's Python client and serializers are part of `make test`."
+            "kafkajs' and Confluent's registry clients for Node and their serializers, and franz-go's client for Go, "
+            "against the schema registry; the broker below it is the peer. Confluent's Python client and serializers "
+            "are part of `make test`."
         ),
     ),
 }

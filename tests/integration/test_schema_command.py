@@ -110,3 +110,14 @@ def test_mistakes_are_explained(say: Say, tmp_path: Path) -> None:
     )
     assert "SUBJECT or --id" in say("schema", "get")[2]
     assert "Invalid schema" in say("schema", "create", "x", "--schema", __file__, "--type", "avro")[2]
+
+
+def test_a_registry_that_is_not_there_is_explained(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["schema", "list", "--schema-registry", "http://127.0.0.1:1"]
+    assert main(words) == 1
+    assert "start one with `barnabas up`" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "grpc_tools", None)
+    assert main(words) == 1
+    assert "pip install 'barnabas[registry]'" in capfd.readouterr().err

@@ -78,7 +78,7 @@ def run(arguments: Namespace) -> int:
     if options.pop("detach"):
         from barnabas.cli.serve.detach import detach_up
 
-        return detach_up(arguments)
+        return detach_up(arguments, registry_port=_registry_port(arguments), connect_port=_connect_port(arguments))
     brokers, restart = options.pop("brokers"), options.pop("restart")
     options["registry_port"] = _registry_port(arguments)
     options["connect_port"] = _connect_port(arguments)
