@@ -1,4 +1,5 @@
-"""Typed records on one core: Avro as Arrow columns before and after, serdes beside confluent-kafka's, a cached id.
+"""Typed records on one core: Avro as Arrow columns before and after, serdes beside confluent-kafka's, a cached id,
+and the restart of a registry with many schemas.
 
 ``python -m bench typed`` prints it. Figures are of CPU time, the best of several rounds, except for the registry's
 answer, which is a round trip over loopback as its client sees it.
@@ -24,6 +25,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from barnabas import ProducerSettings, blocking
 from barnabas.client.serdes import NotReady, Place, RegisteredAvro, Registry
 from barnabas.client.serdes.column_readers import reader_of_subject
 from barnabas.client.serdes.columns import TypedColumns
@@ -35,6 +37,7 @@ from barnabas.wire.avro import decoder
 COUNT: Final = int(os.environ.get("BARNABAS_TYPED_ROWS", "20000"))
 ROUNDS: Final = 5
 REQUESTS: Final = 2_000
+SCHEMAS: Final = 50_000
 GOAL: Final = 1_000_000
 ORDER: Final = {
     "type": "record",
@@ -103,6 +106,7 @@ def print_typed() -> bool:
         _print_protobuf(registry.url)
         _print_serdes(registry.url)
         _print_answers(registry.url)
+    _print_restart()
     return is_reached
 
 
@@ -215,3 +219,28 @@ def _print_answers(url: str) -> None:
     print(
         f"\na cached id: median {1000 * statistics.median(times):.2f} ms, 99 % {1000 * times[-REQUESTS // 100]:.2f} ms"
     )
+
+
+def _print_restart() -> None:
+    """How long a registry takes from its start until it answers for the last of many schemas."""
+    with Broker() as broker:
+        with RegistryProcess(broker.bootstrap_servers) as registry:
+            asyncio.run(Registry(registry.url).register("first", Schema('"string"')))
+        with blocking.Producer(ProducerSettings.of({"bootstrap.servers": broker.bootstrap_servers})) as producer:
+            producer.send_many("_schemas", [_stored(number) for number in range(2, SCHEMAS + 2)])
+        used, start = os.times(), time.perf_counter()
+        with RegistryProcess(broker.bootstrap_servers) as registry:
+            asyncio.run(Registry(registry.url).schema(SCHEMAS + 1))
+            wall = time.perf_counter() - start
+        after = os.times()
+        cpu = after.children_user + after.children_system - used.children_user - used.children_system
+    print(f"restart with {SCHEMAS:,} schemas: {wall:.2f} s, {cpu:.2f} s of CPU time (limit: 2 s)")
+
+
+def _stored(number: int) -> tuple[bytes, bytes]:
+    """A record of the topic _schemas."""
+    subject, version = f"subject-{number % 5000}", number // 5000 + 1
+    schema = json.dumps({**ORDER, "name": f"Order{number}"}, separators=(",", ":"))
+    key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+    value = {"subject": subject, "version": version, "id": number, "schema": schema, "deleted": False}
+    return json.dumps(key, separators=(",", ":")).encode(), json.dumps(value, separators=(",", ":")).encode()
