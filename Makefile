@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams kill-connect cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit
 	$(BIN)/pytest -q -m slow
 
 docs: $(STAMP) ## write the docs that are derived from the code
-	$(BIN)/python tools/gen_docs.py
+	$(BIN)/python -m tools.gen_docs
 	$(BIN)/python tools/client_reference.py
 
 demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
@@ -71,6 +71,10 @@ kill-spark: $(STAMP) ## kill drivers, workers, executors, brokers and commits un
 kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a stateful application 30 times (half an hour)
 	BARNABAS_SPARK_RUNS=20 BARNABAS_SPARK_CLUSTER_RUNS=10 $(BIN)/pytest -q -s tests/spark/test_failures.py -k application
 
+CONNECT_KILLS ?= 30
+kill-connect: $(STAMP) ## kill drivers, workers, the broker and the database under change capture and sinks 30 times (half an hour)
+	BARNABAS_CONNECT_KILLS=$(CONNECT_KILLS) $(BIN)/pytest -q -s -m slow tests/spark/test_connect_killed.py
+
 copier: $(STAMP) ## copy 100,000 messages in transactions under 20 kills of the broker (Java; minutes)
 	BARNABAS_COPIER_MESSAGES=100000 BARNABAS_COPIER_KILLS=20 $(BIN)/pytest -q -s -m java tests/compat/test_message_copier.py
 
@@ -97,7 +101,7 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
 	$(BIN)/python -m conformance.streams
 
-conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
+conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients, registry or connect
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
