@@ -154,7 +154,7 @@ def sentence(error: BarnabasError) -> str:
             )
         return f"{said}: {way_out}"
     if isinstance(error, RegistryUnreachable):
-        from barnabas.cli.serve.rest_services import SERVICES
+        from barnabas.cli.terminal.rest_services import SERVICES
 
         service = SERVICES["registry"]
         if service.missing:
