@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,12 @@ from barnabas.model.ids import Uuid
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from conformance.answers.answers import comparable, differences
-from conformance.answers.cases import COMPACTED, TOPIC, Case, cases
+from conformance.answers.cases import COMPACTED, TOPIC, cases
+from conformance.answers.declared import declared, reason_for
 from conformance.answers.exchange import Exchange
 from conformance.answers.state import prepare, settings_for
 from conformance.brokers import LenientBarnabas, SmallKafka
 
-DIFFERENCES = Path(__file__).parent / "differences.toml"
 CLIENTS = ("admin", "nobody", "unauthenticated")
 EXAMPLES_MAX = 3
 
@@ -53,19 +52,6 @@ class Side:
     def versions(self) -> dict[int, range]:
         answer: Any = self.clients["admin"].ask(ApiVersionsRequest(), 0)
         return {row.api_key: range(row.min_version, row.max_version + 1) for row in answer.api_keys}
-
-
-def declared() -> list[dict[str, str]]:
-    """The deliberate differences: api, shape, client and path may be `*`; each has a reason."""
-    return list(tomllib.loads(DIFFERENCES.read_text()).get("difference", []))
-
-
-def reason_for(rules: list[dict[str, str]], case: Case, client: str, path: str) -> str | None:
-    facts = {"api": case.api.name, "shape": case.shape, "client": client, "path": path}
-    for rule in rules:
-        if all(rule.get(key, "*") in ("*", value) for key, value in facts.items()):
-            return rule["reason"]
-    return None
 
 
 def judge(kafka: Side, ours: Side, only: str) -> tuple[Counter[str], dict[tuple[str, ...], list[str]], list[Any]]:

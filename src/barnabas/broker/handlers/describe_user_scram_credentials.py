@@ -28,15 +28,12 @@ def handle(request: Request, message: DescribeUserScramCredentialsRequest) -> De
 
 
 def refuse(message: DescribeUserScramCredentialsRequest, error: ApiError) -> DescribeUserScramCredentialsResponse:
-    """The error for the whole and for every user, as Kafka answers."""
+    """The error for the whole, and rows with the error but without names, as Kafka answers."""
     row = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
     return DescribeUserScramCredentialsResponse(
         error_code=error.error.code,
         error_message=error.message,
-        results=[
-            row(user=each.name, error_code=error.error.code, error_message=error.message)
-            for each in message.users or ()
-        ],
+        results=[row(error_code=error.error.code, error_message=error.message) for _ in message.users or ()],
     )
 
 
