@@ -48,6 +48,8 @@ Story: TypeAlias = Callable[[Lifecycle, Controller, list[str]], Awaitable[None]]
 
 
 def test_a_broker_that_was_a_member_registers_however_long_it_takes() -> None:
+    """One that no cluster knows gives up after ``initial.broker.registration.timeout.ms``."""
+
     async def whole(*, was_member: bool) -> int:
         world = simulated_world(cast(SimulatedLoop, asyncio.get_running_loop()), 1)
         controller = Controller()
