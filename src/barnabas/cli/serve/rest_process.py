@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.cli.serve.rest_services import SERVICES
 from barnabas.cli.serve.side_process import SideProcess
+from barnabas.cli.terminal.rest_services import SERVICES
 
 
 class RestProcess(SideProcess):

@@ -49,7 +49,7 @@ def _registry_port(arguments: Namespace) -> int | None:
         return None
     if arguments.registry_port is None and (arguments.port == 0 or arguments.config is not None):
         return None
-    from barnabas.cli.serve.rest_services import SERVICES
+    from barnabas.cli.terminal.rest_services import SERVICES
 
     port: int | None = arguments.registry_port
     return SERVICES["registry"].port if port is None else port
@@ -62,7 +62,7 @@ def _connect_port(arguments: Namespace) -> int | None:
         if port is not None:
             raise Failure("--connect-port goes with --connect")
         return None
-    from barnabas.cli.serve.rest_services import CONNECT
+    from barnabas.cli.terminal.rest_services import CONNECT
 
     return CONNECT.port if port is None else port
 
@@ -78,7 +78,7 @@ def run(arguments: Namespace) -> int:
     if options.pop("detach"):
         from barnabas.cli.serve.detach import detach_up
 
-        return detach_up(arguments)
+        return detach_up(arguments, registry_port=_registry_port(arguments), connect_port=_connect_port(arguments))
     brokers, restart = options.pop("brokers"), options.pop("restart")
     options["registry_port"] = _registry_port(arguments)
     options["connect_port"] = _connect_port(arguments)
