@@ -82,6 +82,18 @@ def described(talk: Talk, group: str) -> list[tuple[str, int, int, int]]:
     ]
 
 
+@pytest.mark.parametrize("index", [-7, 9])
+def test_offsets_of_a_partition_that_does_not_exist_are_refused(talk: Talk, index: int) -> None:
+    topic = f"absent-{next(NUMBERS)}"
+    talk.create(topic)
+    request = DescribeShareGroupOffsetsRequest
+    wanted = request.DescribeShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[index])
+    group = request.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[wanted])
+    (answer,) = talk.ask(request(groups=[group])).groups
+    (row,) = answer.topics[0].partitions
+    assert row.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION.code
+
+
 def until(condition: Callable[[], bool]) -> None:
     for _ in range(500):
         if condition():

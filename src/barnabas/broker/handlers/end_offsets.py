@@ -21,7 +21,7 @@ async def end_offsets(broker: Services, partitions: Iterable[TopicPartition]) ->
     elsewhere: dict[int, list[TopicPartition]] = {}
     for place in partitions:
         topic = broker.image.topics.by_name.get(place.topic)
-        if topic is None or place.partition >= len(topic.partitions):
+        if topic is None or not 0 <= place.partition < len(topic.partitions):
             continue
         leader = topic.partitions[place.partition].leader
         if leader != broker.broker_id:
