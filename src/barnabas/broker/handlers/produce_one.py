@@ -19,17 +19,10 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Appended
-from barnabas.storage.validate import (
-    WORKER_BYTES_MIN,
-    NeedsWorker,
-    Unpacking,
-    is_packed,
-    needs_worker,
-    validate,
-)
+from barnabas.storage.validate import CODEC_POSITION, WORKER_BYTES_MIN, NeedsWorker, Unpacking, needs_worker, validate
 from barnabas.transport.connection import Later, Parts
 from barnabas.transport.outbox import LastAnswer
-from barnabas.wire.batch import TRANSACTIONAL
+from barnabas.wire.batch import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
 from barnabas.wire.produce_frame import FIRST_VERSION, LAST_VERSION, NAME_SIZE_MAX, ONE, TOPIC_IDS_SINCE, read
 from barnabas.world.disk import DiskFailure
 from barnabas.world.timers import Timers
@@ -64,7 +57,9 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         return None
     now_ms = broker.world.clock.wall_ms()
     try:
-        unpacking = Unpacking() if is_packed(records) else None
+        # As ``is_packed`` does, without a call.
+        is_compressed = size >= HEADER_BYTES and frame[position + CODEC_POSITION] & CODEC_MASK
+        unpacking = Unpacking() if is_compressed else None
         validated = validate(records, rules, now_ms=now_ms, unpacking=unpacking)
         if validated[1][5] & TRANSACTIONAL:
             return None

@@ -35,7 +35,7 @@ class At(Flag):
 
 
 FEW_ROWS_MAX: Final = 1000  # of requests that name a handful of things
-GROUP_ROWS_MAX: Final = 10_000  # of requests that name all members or topics of a group
+GROUP_ROWS_MAX: Final = 20_000  # of requests that name all members or topics of a group
 
 CLIENT: Final = At.CLIENT
 CONTROLLER: Final = At.CONTROLLER
