@@ -86,7 +86,7 @@ def test_connection_failed_authentication_delay_ms() -> None:
         started = time.monotonic()
         answer = talk.ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
         assert answer.error_code == errors.SASL_AUTHENTICATION_FAILED.code
-        assert time.monotonic() - started >= 0.4
+        assert time.monotonic() - started >= 0.39  # timers of the loop may be early by a tick
 
 
 @pytest.mark.parametrize("name", ["ssl.keystore.type", "ssl.truststore.type"])

@@ -13,7 +13,7 @@ import fastavro
 import pytest
 from pyspark.sql import functions as sql
 
-from barnabas import NewTopic, ProducerSettings, blocking
+from barnabas import ProducerSettings, blocking
 from barnabas.client.serdes import Registry
 from barnabas.client.serdes.registered import head_of
 from barnabas.client.serdes.registry import Schema
@@ -220,12 +220,11 @@ def test_the_example_of_the_page_works(stage: Any, registry_url: str) -> None:
         "name": "Order",
         "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}],
     }
-    schema_id = register(registry_url, "orders-value", schema)
-    with stage.admin() as admin:
-        admin.create_topic(NewTopic("orders"))
-    send(stage, "orders", [avro(schema, schema_id, id=1, item="tea")])
+    topic = stage.topic("orders")
+    schema_id = register(registry_url, f"{topic}-value", schema)
+    send(stage, topic, [avro(schema, schema_id, id=1, item="tea")])
     names: dict[str, Any] = {"spark": stage.spark, "servers": stage.servers, "registry_url": registry_url}
-    exec(example, names)
+    exec(example.replace('"orders"', f'"{topic}"').replace('"orders-value"', f'"{topic}-value"'), names)
     assert [tuple(row) for row in names["orders"].select("value.id", "value.item").collect()] == [(1, "tea")]
     rows = names["plain"].select(names["order"].alias("order")).select("order.*").collect()
     assert [tuple(row) for row in rows] == [(1, "tea")]

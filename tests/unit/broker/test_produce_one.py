@@ -178,7 +178,9 @@ def test_a_small_produce_takes_few_calls() -> None:
 
     async def story(node: Node) -> None:
         serve = Dispatcher(node.services).serve
-        connection = Connection(Anybody(), serve, FramePool(), listener_name="PLAINTEXT", frame_bytes_max=1 << 20)
+        connection = Connection(
+            Anybody(), serve, FramePool(), listener_name="PLAINTEXT", frame_bytes_max=1 << 20, now_ns=int
+        )
         connection.connection_made(Sink())
         request = frame_of(node, "short", 9, encode_batch([(NOW_MS, b"k", b"v" * 100, ())]))
         data = (len(request).to_bytes(4, "big") + bytes(request)) * REQUESTS
