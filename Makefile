@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+.PHONY: help install check format docs console test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit
 docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python tools/gen_docs.py
 	$(BIN)/python tools/client_reference.py
+
+console: $(STAMP) ## build the pages of the console with npm, and write the manifest of their sources
+	cd console && npm ci --no-fund --no-audit && npm run check && npm test && npm run build
+	$(BIN)/python -m tools.console_manifest
 
 demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
 	@$(BIN)/python -m tools.demo

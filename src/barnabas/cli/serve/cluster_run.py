@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -43,8 +43,8 @@ def up_cluster(
     ephemeral: bool,
     overrides: Iterable[str],
     restart: bool,
+    rest_ports: Mapping[str, int],
     profile: str | None = None,
-    registry_port: int | None = None,
 ) -> int:
     if not 1 <= brokers <= BROKERS_MAX:
         raise Failure(f"--brokers takes 1 to {BROKERS_MAX}, not {brokers}")
@@ -55,9 +55,9 @@ def up_cluster(
         configs = _configs(home, brokers=brokers, host=address, port=port, overrides=assignments(overrides))
         with supervised(home):
             rest = None
-            if registry_port is not None:
+            if rest_ports:
                 listener = dict(properties(configs[0].read_text())).get("listeners", "")
-                rest = RestProcess(host=address, registry_port=registry_port, listener=listener)
+                rest = RestProcess(host=address, ports=rest_ports, listener=listener)
             cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile, rest=rest)
             return asyncio.run(cluster.run())
     finally:

@@ -28,8 +28,9 @@ def detach_up(arguments: Namespace) -> int:
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    if arguments.registry_port is not None:
-        words += ["--registry-port", str(arguments.registry_port)]
+    for name in ("console_port", "registry_port"):
+        if getattr(arguments, name, None) is not None:
+            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
     for name in ("restart", "no_rest"):
         if getattr(arguments, name, False):
             words.append(f"--{name.replace('_', '-')}")

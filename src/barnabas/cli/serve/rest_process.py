@@ -10,11 +10,12 @@ import asyncio
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from barnabas.cli.serve.http_services import BUSY
-from barnabas.cli.serve.rest_services import SERVICES
+from barnabas.cli.serve.rest_services import SERVICES, address_of_service
 
 BACKOFF_SECONDS: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 30.0
@@ -23,31 +24,39 @@ STOP_SECONDS_MAX: Final = 15.0
 
 
 class RestProcess:
-    def __init__(self, *, host: str, registry_port: int, listener: str) -> None:
-        """``listener`` is the broker's first one; a client without credentials must be able to use it."""
+    def __init__(self, *, host: str, ports: Mapping[str, int], listener: str) -> None:
+        """``ports`` are those of the services to run, by name.
+
+        ``listener`` is the broker's first one; a client without credentials must be able to use it.
+        """
         self._is_open = listener.upper().startswith("PLAINTEXT://")
         self._host = host
-        self._registry_port = registry_port
+        self._ports = {name: ports[name] for name in SERVICES if name in ports}
         self._child: Process | None = None
         self._watching: asyncio.Task[None] | None = None
 
     def lines(self) -> list[str]:
         """What the banner says of each service."""
         found = []
-        for service in SERVICES.values():
+        for name, port in self._ports.items():
+            service = SERVICES[name]
             if not self._is_open:
                 found.append(
-                    f"  {service.title} not started: the broker asks for credentials; see barnabas registry --help"
+                    f"  {service.title} not started: the broker asks for credentials; see barnabas {name} --help"
                 )
             elif service.missing:
                 found.append(f"  {service.title} not installed: {service.install}")
             else:
-                host = f"[{self._host}]" if ":" in self._host else self._host
-                found.append(f"  {service.title} http://{host}:{self._registry_port}")
+                host = address_of_service(name, self._host)
+                found.append(f"  {service.title} http://{f'[{host}]' if ':' in host else host}:{port}")
         return found
 
+    @property
+    def _installed(self) -> dict[str, int]:
+        return {name: port for name, port in self._ports.items() if not SERVICES[name].missing}
+
     def start(self, servers: str) -> None:
-        if self._is_open and not any(service.missing for service in SERVICES.values()):
+        if self._is_open and self._installed:
             self._watching = asyncio.get_running_loop().create_task(self._watch(servers), name="rest-process")
 
     async def stop(self) -> None:
@@ -73,9 +82,6 @@ class RestProcess:
             began = time.monotonic()
             code = await self._run(servers)
             if code == BUSY:
-                print(
-                    "barnabas: pass --registry-port N to start the registry, or --no-rest", file=sys.stderr, flush=True
-                )
                 return
             if time.monotonic() - began >= STEADY_SECONDS:
                 pause = BACKOFF_SECONDS
@@ -87,14 +93,9 @@ class RestProcess:
     async def _run(self, servers: str) -> int:
         """The exit code of one child."""
         command = [sys.executable, "-m", "barnabas", "rest", "--with-parent", "--bootstrap-server", servers]
-        command += [
-            "--host",
-            self._host,
-            "--registry-port",
-            str(self._registry_port),
-            "-X",
-            "security.protocol=PLAINTEXT",
-        ]
+        command += ["--host", self._host, "-X", "security.protocol=PLAINTEXT"]
+        for name, port in self._installed.items():
+            command += [f"--{name}-port", str(port)]
         self._child = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=asyncio.subprocess.DEVNULL, start_new_session=True
         )

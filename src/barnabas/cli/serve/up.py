@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -44,7 +44,7 @@ def up(
     config: Path | None,
     overrides: Iterable[str],
     profile: str | None = None,
-    registry_port: int | None = None,
+    rest_ports: Mapping[str, int] | None = None,
 ) -> int:
     """Run until stopped; answers the exit code."""
     if not __debug__:
@@ -58,8 +58,8 @@ def up(
         write_logs(settings.observe)
         _warn_of_unused(settings)
         rest = None
-        if registry_port is not None:
-            rest = RestProcess(host=host or LOOPBACK, registry_port=registry_port, listener=settings.listeners[0])
+        if rest_ports:
+            rest = RestProcess(host=host or LOOPBACK, ports=rest_ports, listener=settings.listeners[0])
         return _run(settings, is_ephemeral=ephemeral, profile=profile, rest=rest)
     except CannotListen as error:
         is_choosable = error.is_listener_taken and config is None
