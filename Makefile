@@ -28,7 +28,10 @@ format: $(STAMP) ## let ruff put the source in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-TEST_WORKERS ?= 2
+# Hundreds of processes import the same modules: without compiled files each of them compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
+# Three workers for two cores: many tests wait for processes and timeouts. One of them runs all of Spark's tests.
+TEST_WORKERS ?= 3
 # A test that hangs fails and is named, with what every thread was at. Where no signal reaches it (inside of uvloop or of
 # librdkafka), its worker is ended after a while longer.
 TEST_LIMITS  := --timeout 240 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
@@ -46,7 +49,7 @@ console: $(STAMP) ## build the pages of the console with npm, and write the mani
 	cd console && npm ci --no-fund --no-audit && npm run check && npm test && npm run build
 	$(BIN)/python -m tools.console_manifest
 
-demo: $(STAMP) ## three brokers, a pipeline on Spark, a broker killed on the way, and how to go on
+demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
 	@$(BIN)/python -m tools.demo
 
 kill: $(STAMP) ## kill a broker under load 100 times and look for what was lost (minutes)

@@ -6,11 +6,14 @@ the repository are not. Tests marked ``java`` are skipped unless they are asked 
 
 from __future__ import annotations
 
+import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,12 +30,36 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from scheduling import rank
+
+        items.sort(key=lambda item: rank(item.nodeid))  # after pytest-randomly; files stay in their random order
     if "java" in (config.option.markexpr or ""):
         return
     skip = pytest.mark.skip(reason="needs Java and Maven: ask for it with `-m java`")
     for item in items:
         if item.get_closest_marker("java") is not None:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return what spreads the tests over workers; see ``scheduling``."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from scheduling import Scheduling
+
+    return Scheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the collected tests, over a million objects, from all later runs of the garbage collector."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # some extension modules report objects that are still alive at the exit as leaks
 
 
 @pytest.fixture(autouse=True)

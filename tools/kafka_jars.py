@@ -80,7 +80,7 @@ def kafka_libraries(version: str = KAFKA_VERSION) -> Path:
         return directory / "libs"
     with locked("kafka-jars"):
         if not complete.exists():
-            _fetch(directory, _artifacts(version))
+            fetch(directory, _artifacts(version))
             complete.touch()
     return directory / "libs"
 
@@ -91,7 +91,7 @@ def streams_libraries() -> Path:
     complete = directory / ".complete"
     with locked("kafka-streams-jars"):
         if not complete.exists():
-            _fetch(directory, (("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION),))
+            fetch(directory, (("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION),))
             complete.touch()
     return directory / "libs"
 
@@ -118,7 +118,7 @@ def java_command(
     return [program("java"), *options, *named, "-cp", path, main_class, *arguments]
 
 
-def _fetch(directory: Path, artifacts: tuple[tuple[str, str, str], ...]) -> None:
+def fetch(directory: Path, artifacts: tuple[tuple[str, str, str], ...]) -> None:
     dependencies = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{number}</version></dependency>"

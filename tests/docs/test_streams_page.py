@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import sys
@@ -17,6 +18,7 @@ import pytest
 from barnabas.cli.main import COMMANDS
 from barnabas.streams import LONG, App, Driver, ProcessingFailed, drive, tumbling
 from barnabas.streams.topology.node import Topology
+from barnabas.testing.plugin import Drive
 
 PAGE = Path(__file__).parents[2] / "docs" / "STREAMS.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -39,16 +41,17 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return vars(module)
 
 
-def test_every_block_runs_and_its_tests_pass(names: dict[str, Any]) -> None:
+def test_every_block_runs_and_its_tests_pass(names: dict[str, Any], drive: Drive) -> None:
     passed = 0
     text = PAGE.read_text()
     for block in BLOCK.finditer(text):
         above = "\n" * text.count("\n", 0, block.start(1))  # so that errors have the page's line numbers
         exec(compile(above + block[1], str(PAGE), "exec"), names)
         for name in [name for name in names if name.startswith("test_")]:
-            names.pop(name)()
+            test = names.pop(name)
+            test(drive) if "drive" in inspect.signature(test).parameters else test()
             passed += 1
-    assert passed == 2
+    assert passed == 3
 
 
 def test_the_word_count_and_its_test_are_short() -> None:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "TOUR.md", ROOT / "docs" / "REGISTRY.md"]
-PORT, HTTP_PORT, REGISTRY_PORT = "9092", "9644", "8081"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "TOUR.md", ROOT / "docs" / "REGISTRY.md", ROOT / "docs" / "CONSOLE.md"]
+PORT, HTTP_PORT, REGISTRY_PORT, CONSOLE_PORT = "9092", "9644", "8081", "8080"
 SECONDS_MAX = 60
 ANYTHING = "…"
 
@@ -68,7 +68,7 @@ class Terminal:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._ports = {port: free_port() for port in (PORT, HTTP_PORT, REGISTRY_PORT)}
+        self._ports = {port: free_port() for port in (PORT, HTTP_PORT, REGISTRY_PORT, CONSOLE_PORT)}
         commands = home / "bin"
         commands.mkdir()
         (commands / "barnabas").write_text(f'#!/bin/sh\nexec {sys.executable} -m barnabas "$@"\n')
@@ -78,6 +78,7 @@ class Terminal:
             "PATH": f"{commands}:{os.environ['PATH']}",
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self._ports[PORT]}",
             "BARNABAS_HOME": str(home / "profiles"),
+            "BARNABAS_CONSOLE_PORT": self._ports[CONSOLE_PORT],
             "BARNABAS_REGISTRY_PORT": self._ports[REGISTRY_PORT],
             "BARNABAS_SCHEMA_REGISTRY": f"http://127.0.0.1:{self._ports[REGISTRY_PORT]}",
         }

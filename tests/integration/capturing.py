@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
-from postgres_server import PostgresServer
+from tools.postgres_server import PostgresServer
 
 from barnabas.connect.connectors.postgres.source import PostgresSource
 from barnabas.connect.json_schemas import value_to_json

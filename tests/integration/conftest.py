@@ -19,9 +19,9 @@ import pytest
 if TYPE_CHECKING:
     from capturing import Capture
     from certificates import Authority
-    from postgres_server import PostgresServer
     from rights import Granted
     from talk import Raw, Talk
+    from tools.postgres_server import PostgresServer
 
     from barnabas.testing import Broker
 
@@ -155,7 +155,7 @@ def _no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server with logical replication."""
-    from postgres_server import PostgresServer
+    from tools.postgres_server import PostgresServer
 
     server = PostgresServer()
     yield server

@@ -114,7 +114,7 @@ class Run:
         self.onlooker.stop()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
 def test_every_record_is_copied_once_whoever_is_killed(tmp_path: Path, protocol: str) -> None:
     with Cluster(tmp_path / "cluster", settings=SETTINGS) as cluster:
         written = fill(cluster.bootstrap_servers)

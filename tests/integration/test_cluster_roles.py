@@ -66,6 +66,7 @@ def test_two_of_five_controllers_may_be_killed_at_once(tmp_path: Path) -> None:
     told("two of five controllers", waits)
 
 
+@pytest.mark.slow
 def test_a_group_coordinator_may_be_killed_and_no_committed_offset_is_lost(cluster: Cluster) -> None:
     chance, servers = random.Random(SEED), cluster.bootstrap_servers
     create(cluster, "numbers-of-librdkafka")
@@ -95,6 +96,7 @@ def test_a_group_coordinator_may_be_killed_and_no_committed_offset_is_lost(clust
     told("group coordinator", waits)
 
 
+@pytest.mark.slow
 def test_a_transaction_coordinator_may_be_killed_in_the_midst_of_a_commit(cluster: Cluster) -> None:
     chance, servers = random.Random(SEED), cluster.bootstrap_servers
     create(cluster, "numbered")

@@ -143,7 +143,7 @@ async def test_a_driver_that_dies_is_started_again(broker: Broker, tmp_path: Pat
 @in_a_loop
 async def test_another_worker_forwards_and_takes_over(broker: Broker, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        first, one = await stack.enter_async_context(worker(broker, tmp_path))
+        first, _ = await stack.enter_async_context(worker(broker, tmp_path))
         await until(lambda: first.is_leader)
         async with AsyncExitStack() as inner:
             second, two = await inner.enter_async_context(worker(broker, tmp_path))
@@ -154,10 +154,11 @@ async def test_another_worker_forwards_and_takes_over(broker: Broker, tmp_path: 
                 return answer.status_code != 409
 
             await until(is_created)
-            leader, follower = (first, two) if first.is_leader else (second, one)
-            await reaches(follower, "src", "RUNNING")
-            assert leader.driver_pid is not None
-            assert first.is_leader != second.is_leader
-        await until(lambda: first.is_leader)
-        await until(lambda: first.driver_pid)
-        await reaches(one, "src", "RUNNING")
+            await reaches(two, "src", "RUNNING")
+            assert first.driver_pid is not None
+            assert first.is_leader, "a worker that joins does not take the lead"
+            assert not second.is_leader
+            await first.stop()
+            await until(lambda: second.is_leader)
+            await until(lambda: second.driver_pid)
+            await reaches(two, "src", "RUNNING")

@@ -115,7 +115,7 @@ def test_members_are_shown_with_what_they_have(shared_broker: Broker, cli: Cli, 
 def test_a_group_that_nobody_ever_joined_says_why_it_is_empty(shared_broker: Broker, cli: Cli, topic: str) -> None:
     commit(shared_broker, f"{topic}-simple", topic, 5, 5)
     out = cli("describe", f"{topic}-simple")[1]
-    assert re.search(r"^members +0; nobody ever joined: who reads for it only commits offsets", out, re.MULTILINE)
+    assert re.search(r"^members +0; no member has ever joined: the group only stores offsets", out, re.MULTILINE)
 
 
 def test_a_group_is_moved_after_a_dry_run(shared_broker: Broker, cli: Cli, topic: str) -> None:

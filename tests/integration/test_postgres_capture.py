@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from capturing import Capture, as_json, released, replayed, shown
-from postgres_server import PostgresServer
+from tools.postgres_server import PostgresServer
 
 from barnabas.connect.connectors.postgres.source import PostgresSource
 from barnabas.connect.errors import ConnectError, RetriableError

@@ -1,4 +1,4 @@
-"""``barnabas produce`` and ``barnabas consume`` as processes: files, filters, groups, transactions."""
+"""``barnabas produce`` and ``barnabas consume``: files, filters, groups, transactions; and once as processes."""
 
 from __future__ import annotations
 
@@ -6,27 +6,37 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from barnabas.cli.main import main
 from barnabas.testing import Broker
 
 SECONDS_MAX = 30
 
 
-class Cli:
-    def __init__(self, broker: Broker) -> None:
-        self._servers = broker.bootstrap_servers
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
 
-    def run(self, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "barnabas", *words, "-b", self._servers],
-            input=said,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-        )
+
+class Cli:
+    """Runs commands in the process of the test; they read standard input from a file."""
+
+    def __init__(self, broker: Broker, stdin: Path, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
+        self._servers = broker.bootstrap_servers
+        self._stdin = stdin
+        self._patch = patch
+        self._capture = capture
+
+    def run(self, *words: str, said: str = "") -> Done:
+        self._stdin.write_text(said)
+        with self._stdin.open() as stdin, self._patch.context() as patch:
+            patch.setattr(sys, "stdin", stdin)
+            code = main([*words, "-b", self._servers])
+        return Done(code, *self._capture.readouterr())
 
     def __call__(self, *words: str, said: str = "") -> str:
         done = self.run(*words, said=said)
@@ -35,8 +45,20 @@ class Cli:
 
 
 @pytest.fixture
-def cli(shared_broker: Broker) -> Cli:
-    return Cli(shared_broker)
+def cli(
+    shared_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Cli:
+    return Cli(shared_broker, tmp_path / "stdin", monkeypatch, capfd)
+
+
+def test_a_pipe_becomes_records_and_they_come_back(shared_broker: Broker, name: str) -> None:
+    def process(*words: str, said: str) -> str:
+        command = [sys.executable, "-m", "barnabas", *words, "-b", shared_broker.bootstrap_servers]
+        done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=SECONDS_MAX, check=True)
+        return done.stdout
+
+    assert process("produce", name, said="one\ntwo\n") == "partition 0 at offset 0\npartition 0 at offset 1\n"
+    assert process("consume", name, "-e", said="") == "one\ntwo\n"
 
 
 def test_lines_become_records_and_come_back(cli: Cli, name: str) -> None:

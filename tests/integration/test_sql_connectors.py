@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import PostgresServer
+from tools.postgres_server import PostgresServer
 
 from barnabas.connect.connectors.sql.sink import SqlSink
 from barnabas.connect.connectors.sql.source import SqlSource

@@ -8,56 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from up_process import SECONDS_MAX, answers, child_with, up
 
 from barnabas.world.real import free_ports
-
-SECONDS_MAX = 60.0
-
-
-@contextmanager
-def up(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and where its broker is."""
-    command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data-dir", str(tmp_path / "data"), *options]
-    errors = (tmp_path / "errors").open("w")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    try:
-        yield process, process.stdout.readline().split()[1]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(SECONDS_MAX)
-        process.stdout.close()
-        errors.close()
-
-
-def answers(url: str) -> bool:
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/schemas/types", timeout=5).status_code == 200:
-                return True
-        except httpx.HTTPError:
-            time.sleep(0.1)
-    return False
-
-
-def rest_process(parent: int) -> int:
-    """The pid of the child that serves HTTP."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-            words = (path.parent / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if int(fields[1]) == parent and b"rest" in words:
-            return int(path.parent.name)
-    raise AssertionError("there is no REST process")
 
 
 @pytest.mark.parametrize("options", [(), pytest.param(("--brokers", "2"), marks=pytest.mark.slow)])
@@ -65,15 +22,15 @@ def test_the_registry_runs_beside_brokers_and_is_restarted(tmp_path: Path, optio
     (port,) = free_ports("127.0.0.1", 1)
     url = f"http://127.0.0.1:{port}"
     with up(tmp_path, "--registry-port", str(port), *options) as (process, _):
-        assert answers(url)
+        assert answers(f"{url}/schemas/types")
         body = {"schema": '"string"'}
         assert httpx.post(f"{url}/subjects/a/versions", json=body, timeout=30).json()["id"] == 1
-        child = rest_process(process.pid)
+        child = child_with(process.pid, "rest")
         os.kill(child, signal.SIGKILL)
-        assert answers(url)
+        assert answers(f"{url}/schemas/types")
         assert httpx.get(f"{url}/subjects").json() == ["a"]
         assert process.poll() is None
-        child = rest_process(process.pid)
+        child = child_with(process.pid, "rest")
     assert not Path(f"/proc/{child}").exists(), "it does not outlive the broker"
 
 
@@ -100,5 +57,5 @@ def test_a_busy_port_leaves_the_broker_alone(tmp_path: Path) -> None:
 
 
 def test_a_broker_at_any_port_has_no_registry_unless_it_is_asked_for(tmp_path: Path) -> None:
-    with up(tmp_path) as (process, _), pytest.raises(AssertionError, match="no REST process"):
-        rest_process(process.pid)
+    with up(tmp_path) as (process, _), pytest.raises(AssertionError, match="no process rest"):
+        child_with(process.pid, "rest")

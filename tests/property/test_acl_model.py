@@ -175,7 +175,7 @@ Cve202427309RulesAndNoOthersAreRemoved.TestCase.settings = settings(
 test_cve_2024_27309_rules_and_no_others_are_removed = Cve202427309RulesAndNoOthersAreRemoved.TestCase
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rules=st.lists(some_rules, max_size=6))
 def test_a_resource_that_may_be_written_to_is_never_overlooked(rules: list[Rule]) -> None:
     """Every name of up to four letters stands for all there could be."""

@@ -29,6 +29,7 @@ CHAOS_MS = 10_000
 HEALING_MS = 5_000
 # Short, so that a run sees many elections.
 SETTINGS = RaftSettings(
+    auto_join_enable=False,
     election_timeout_ms=150,
     fetch_timeout_ms=300,
     election_backoff_max_ms=150,

@@ -15,7 +15,7 @@ import pytest
 from cluster_story import Story, Writer, tell
 from seeds import fresh_seeds
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) * 2 // 5)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "40")) * 2 // 5)
 PRODUCERS = 2
 
 

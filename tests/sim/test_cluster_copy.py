@@ -24,7 +24,7 @@ from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
 from barnabas.testing.world import simulated_world
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) * 3 // 20)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "40")) * 3 // 20)
 SEEDS_OF_LOSSES = max(1, SEEDS // 3)
 COPY = "bills"
 COPIERS = (1, 2)

@@ -21,7 +21,7 @@ from barnabas.client.admin.topics import NewTopic
 from barnabas.client.settings.client import Settings
 from barnabas.model.errors import BarnabasError
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 20)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "40")) // 20)
 TOPICS_MAX = 8
 
 

@@ -22,7 +22,7 @@ from barnabas.client.settings.client import Settings
 from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 40)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "80")) // 40)
 HOMES = ("/data/first", "/data/second")
 SETTINGS = {"log.dirs": ",".join(HOMES), "log.roll.ms": "500"}  # copies roll, too
 

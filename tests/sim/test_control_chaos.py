@@ -22,7 +22,7 @@ from barnabas.transport.channel import Channel
 from barnabas.transport.versions import agree
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 
-SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 40)
+SEEDS = max(1, int(os.environ.get("BARNABAS_SIM_SEEDS", "80")) // 40)
 ONLY = os.environ.get("BARNABAS_SIM_SEED")
 TROUBLE_SECONDS = 40.0
 CALM_SECONDS_MAX = 120.0

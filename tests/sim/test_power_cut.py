@@ -27,7 +27,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records import decode_all, encode_batch
 from barnabas.world.memory import MemoryDisk
 
-SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 10
+SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "80")) // 10
 ONLY = os.environ.get("BARNABAS_SIM_SEED")
 LIVES = 4
 BROKER = "broker"

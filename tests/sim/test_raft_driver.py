@@ -27,7 +27,11 @@ SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "200")) // 10
 ROUNDS = 60
 DIRECTORY = f"/data/{METADATA_TOPIC}-0"
 SETTINGS = RaftSettings(
-    election_timeout_ms=150, fetch_timeout_ms=300, election_backoff_max_ms=150, request_timeout_ms=300
+    auto_join_enable=False,
+    election_timeout_ms=150,
+    fetch_timeout_ms=300,
+    election_backoff_max_ms=150,
+    request_timeout_ms=300,
 )
 
 

@@ -14,7 +14,7 @@ from barnabas import NewTopic, ProducerSettings, Settings, blocking
 from barnabas.testing import BrokerProcess
 
 pyspark = pytest.importorskip("pyspark")
-# The demo's shop, and the modules beside this file, are not installed anywhere.
+# The tools of the repository, and the modules beside this file, are not installed anywhere.
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 QUERY_SECONDS_MAX = 120
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from barnabas.streams import App, Processor, Record, Store
+from barnabas.streams import App, Processor, Record, Store, store, tumbling
 
 
 class Order(msgspec.Struct):
@@ -74,3 +74,49 @@ large = App("large")
 large.stream("blobs", value=str).group_by_key().reduce(lambda old, new: new, store="blobs").to_stream().to(
     "blob-copies"
 )
+
+
+class Recent(Processor[str, str, str, str]):
+    """Forwards the number of clicks of a key in the last 5 seconds."""
+
+    seen: Store[str, int] = store(ttl="5s")
+
+    def process(self, record: Record[str, str]) -> None:
+        assert record.key is not None
+        self.seen[record.key] = self.seen.get(record.key, 0) + 1
+        self.forward(Record(record.key, f"recent {self.seen[record.key]}", record.timestamp))
+
+
+everything = App("everything")
+ordered = everything.stream("e-orders", value=str)
+clicked = everything.stream("e-clicks", value=str)
+everything_names = everything.table("e-names", value=str)
+ordered.left_join(everything_names, lambda order, name: f"{name} bought {order}", value=str).to("e-out")
+ordered.join(clicked, lambda order, click: f"{order} after {click}", within="1s", grace="1s", value=str).to("e-out")
+clicked.process(Recent, key=str, value=str).to("e-out")
+(
+    clicked.group_by_key()
+    .window(tumbling("1s", grace="500ms"))
+    .count(store="clicks")
+    .suppress(until="window_closes")
+    .to_stream()
+    .map(lambda window, count: (window.key, f"{window.start}: {count}"), key=str, value=str)
+    .to("e-out")
+)
+
+ranked = App("ranked")
+ranked_prices = ranked.global_table("r-prices", value=int)
+(
+    ranked.stream("r-orders", value=str)
+    .group_by(lambda customer: customer[:1], key=str)
+    .count(store="orders-by-letter")
+    .to_stream()
+    .left_join(ranked_prices, lambda count, price: f"{count} at {price}", by=lambda letter, count: letter, value=str)
+    .to("r-largest")
+)
+
+shelf = App("shelf")
+shelf.stream("s-books", value=str).group_by_key().count(store="shelved").to_stream().to("s-out")
+
+lent = App("lent")
+lent.stream("l-books", value=str).group_by_key().count(store="lent").to_stream().to("l-out")

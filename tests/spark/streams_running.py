@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from barnabas import NewTopic, ProducerSettings, blocking
@@ -60,6 +62,9 @@ class Playground:
         table = blocking.read(topic, bootstrap_servers=self.stage.servers, isolation_level="read_committed")
         rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
         return [(_text(row["key"]), _text(row["value"])) for row in rows]
+
+    def lose_checkpoint(self) -> None:
+        shutil.rmtree(Path(self.stage.directory) / self.app.application_id)
 
     def table(self, topic: str) -> dict[str | None, str | None]:
         return dict(self.records(topic))

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
-from postgres_server import PostgresServer
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
+from tools.postgres_server import PostgresServer
 
 from barnabas.connect.worker.settings import WorkerSettings
 from barnabas.connect.worker.worker import Worker

@@ -1,4 +1,4 @@
-"""A cluster of Spark in processes, started from the pip install: the demo's pipeline runs on it unchanged."""
+"""A cluster of Spark in processes, started from the pip install: the pipeline ``revenue`` runs on it unchanged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from revenue_shop import Shop
 from spark_cluster import SparkCluster
-from tools.demo_orders import Shop
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
 from barnabas.testing import BrokerProcess
@@ -27,8 +27,8 @@ RESULT_SECONDS_MAX = 600
 SETTINGS = ("spark.executor.memory=512m", "spark.sql.shuffle.partitions=2")
 
 
-class Demo:
-    """The shop's topics on a broker, and the demo's pipeline on a cluster of Spark."""
+class Revenue:
+    """The shop's topics on a broker, and the pipeline on a cluster of Spark."""
 
     def __init__(self, servers: str, directory: Path) -> None:
         self.servers = servers
@@ -73,27 +73,27 @@ class Demo:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
+def revenue(tmp_path: Path) -> Iterator[Revenue]:
     with BrokerProcess(tmp_path / "broker") as broker:
-        yield Demo(broker.bootstrap_servers, tmp_path)
+        yield Revenue(broker.bootstrap_servers, tmp_path)
 
 
-def test_the_pipeline_of_the_demo_runs_on_a_master_and_two_workers(demo: Demo, tmp_path: Path) -> None:
+def test_a_pipeline_runs_on_a_master_and_two_workers(revenue: Revenue, tmp_path: Path) -> None:
     shop = Shop(60, 40)
-    demo.sell(shop.ticks())
-    with SparkCluster(tmp_path) as cluster, demo.running(cluster.address) as running:
-        found = demo.result(len(shop.expected), running)
+    revenue.sell(shop.ticks())
+    with SparkCluster(tmp_path) as cluster, revenue.running(cluster.address) as running:
+        found = revenue.result(len(shop.expected), running)
     assert found == {place: count for place, (count, _) in shop.expected.items()}
     assert len(list(tmp_path.glob("worker-*/app-*/*"))) >= 2, "both workers had an executor"
 
 
-def test_the_pipeline_of_the_demo_goes_on_when_a_worker_is_killed(demo: Demo, tmp_path: Path) -> None:
+def test_a_pipeline_goes_on_when_a_worker_is_killed(revenue: Revenue, tmp_path: Path) -> None:
     shop = Shop(60, 40)
     ticks = shop.ticks()
-    demo.sell(itertools.islice(ticks, 30))
-    with SparkCluster(tmp_path) as cluster, demo.running(cluster.address) as running:
-        demo.result(1, running)
+    revenue.sell(itertools.islice(ticks, 30))
+    with SparkCluster(tmp_path) as cluster, revenue.running(cluster.address) as running:
+        revenue.result(1, running)
         cluster.kill_worker(0)
-        demo.sell(ticks)
-        found = demo.result(len(shop.expected), running)
+        revenue.sell(ticks)
+        found = revenue.result(len(shop.expected), running)
     assert found == {place: count for place, (count, _) in shop.expected.items()}

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.streams import Driver, drive
+from barnabas.streams import Driver
 from barnabas.streams.host.code import load_module
+from barnabas.testing.plugin import Drive
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "streams"
 Written = list[tuple[Any, Any, int]]
@@ -42,10 +43,10 @@ def written(driver: Driver, topic: str) -> Written:
 
 
 @pytest.mark.parametrize(("name", "play"), [("leaderboard", play_games), ("fraud_detection", pay)])
-def test_an_example_writes_on_spark_what_it_writes_in_the_test_driver(name: str, play: Any, stage: Any) -> None:
+def test_an_example_writes_on_spark_what_it_writes_in_the_test_driver(
+    name: str, play: Any, stage: Any, drive: Drive
+) -> None:
     example = load_module(EXAMPLES / f"{name}.py")
-    with drive(example.app) as driver:
-        expected = play(example, driver)
+    expected = play(example, drive(example.app))
     assert all(expected)
-    with drive(example.app, on="spark") as driver:
-        assert play(example, driver) == expected
+    assert play(example, drive(example.app, on="spark")) == expected

@@ -69,6 +69,7 @@ COMMANDS: Final = {
     "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines and Streams applications of a file on Spark"),
     "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
+    "streams": Command("pipelines.streams", "list, describe, query and reset Streams applications"),
     "connect": Command("connect.connect", "run a Connect worker; create, list, change and try connectors"),
     "profile": Command("terminal.profile", "save the addresses and credentials of clusters, and choose one"),
     "batch": Command("terminal.batch", "run the commands of a file, one a line"),

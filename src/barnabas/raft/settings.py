@@ -5,109 +5,81 @@ Only the quorum reads them; where a node keeps its files and which node it is ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from barnabas.model.settings import Kind, Setting, SettingTable
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import Kind
 
 BATCH_BYTES_MAX: Final = 8 << 20  # the largest batch of the metadata log
 GIB: Final = 1 << 30
 WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
-RAFT_SETTINGS: Final = SettingTable(
-    (
-        Setting(
-            name="controller.quorum.election.timeout.ms",
-            kind=Kind.INT,
-            default=1000,
-            minimum=0,
-            doc="How long a voter without a leader waits, at least, before it starts an election.",
-        ),
-        Setting(
-            name="controller.quorum.fetch.timeout.ms",
-            kind=Kind.INT,
-            default=2000,
-            minimum=0,
-            doc="How long a voter goes on without a successful fetch from its leader before it starts an election, "
-            "and, times one and a half, how long a leader goes on without fetches from a majority before it resigns.",
-        ),
-        Setting(
-            name="controller.quorum.election.backoff.max.ms",
-            kind=Kind.INT,
-            default=1000,
-            minimum=0,
-            doc="The longest a voter holds back after a resignation in favour of better placed ones.",
-        ),
-        Setting(
-            name="controller.quorum.request.timeout.ms",
-            kind=Kind.INT,
-            default=2000,
-            minimum=1,
-            doc="The longest wait for the answer of another member of the quorum.",
-        ),
-        Setting(
-            name="controller.quorum.retry.backoff.ms",
-            kind=Kind.INT,
-            default=20,
-            minimum=1,
-            doc="How long to wait before a member that did not answer is asked again.",
-        ),
-        Setting(
-            name="controller.quorum.auto.join.enable",
-            kind=Kind.BOOLEAN,
-            default=True,
-            doc="Whether a controller that is not a voter asks the leader to make it one.",
-        ),
-        Setting(
-            name="metadata.log.segment.bytes",
-            kind=Kind.INT,
-            default=GIB,
-            minimum=BATCH_BYTES_MAX,
-            doc="The size of a file of the metadata log.",
-        ),
-        Setting(
-            name="metadata.log.segment.ms",
-            kind=Kind.LONG,
-            default=WEEK_MS,
-            minimum=1,
-            doc="The time after which a new file of the metadata log is begun, even if the old one is not full.",
-        ),
-        Setting(
-            name="metadata.max.retention.bytes",
-            kind=Kind.LONG,
-            default=100 << 20,
-            doc="How large the metadata log and its snapshots together may be before the oldest go; -1 for no limit.",
-        ),
-        Setting(
-            name="metadata.max.retention.ms",
-            kind=Kind.LONG,
-            default=WEEK_MS,
-            doc="How old a snapshot of the metadata may be before it goes, unless it is the newest; -1 for no limit.",
-        ),
-    )
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaftSettings:
-    election_timeout_ms: int = 1000
-    fetch_timeout_ms: int = 2000
-    election_backoff_max_ms: int = 1000
-    request_timeout_ms: int = 2000
-    retry_backoff_ms: int = 20
-    auto_join_enable: bool = False
-    log_segment_bytes: int = GIB
-    log_segment_ms: int = WEEK_MS
-    max_retention_bytes: int = 100 << 20
-    max_retention_ms: int = WEEK_MS
+class RaftSettings(Declared):
+    election_timeout_ms: int = named(
+        "controller.quorum.election.timeout.ms",
+        Kind.INT,
+        1000,
+        "How long a voter without a leader waits, at least, before it starts an election.",
+        minimum=0,
+    )
+    fetch_timeout_ms: int = named(
+        "controller.quorum.fetch.timeout.ms",
+        Kind.INT,
+        2000,
+        "How long a voter goes on without a successful fetch from its leader before it starts an election, "
+        "and, times one and a half, how long a leader goes on without fetches from a majority before it resigns.",
+        minimum=0,
+    )
+    election_backoff_max_ms: int = named(
+        "controller.quorum.election.backoff.max.ms",
+        Kind.INT,
+        1000,
+        "The longest a voter holds back after a resignation in favour of better placed ones.",
+        minimum=0,
+    )
+    request_timeout_ms: int = named(
+        "controller.quorum.request.timeout.ms",
+        Kind.INT,
+        2000,
+        "The longest wait for the answer of another member of the quorum.",
+        minimum=1,
+    )
+    retry_backoff_ms: int = named(
+        "controller.quorum.retry.backoff.ms",
+        Kind.INT,
+        20,
+        "How long to wait before a member that did not answer is asked again.",
+        minimum=1,
+    )
+    auto_join_enable: bool = named(
+        "controller.quorum.auto.join.enable",
+        Kind.BOOLEAN,
+        True,
+        "Whether a controller that is not a voter asks the leader to make it one.",
+    )
+    log_segment_bytes: int = named(
+        "metadata.log.segment.bytes", Kind.INT, GIB, "The size of a file of the metadata log.", minimum=BATCH_BYTES_MAX
+    )
+    log_segment_ms: int = named(
+        "metadata.log.segment.ms",
+        Kind.LONG,
+        WEEK_MS,
+        "The time after which a new file of the metadata log is begun, even if the old one is not full.",
+        minimum=1,
+    )
+    max_retention_bytes: int = named(
+        "metadata.max.retention.bytes",
+        Kind.LONG,
+        100 << 20,
+        "How large the metadata log and its snapshots together may be before the oldest go; -1 for no limit.",
+    )
+    max_retention_ms: int = named(
+        "metadata.max.retention.ms",
+        Kind.LONG,
+        WEEK_MS,
+        "How old a snapshot of the metadata may be before it goes, unless it is the newest; -1 for no limit.",
+    )
     fetch_wait_ms_max: int = 500  # how long a leader may hold a fetch that has nothing to bring
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> RaftSettings:
-        """From parsed settings by name; what is missing takes its default."""
-        given = {}
-        for setting in RAFT_SETTINGS:
-            attribute = setting.attribute.removeprefix("controller_quorum_").removeprefix("metadata_")
-            given[attribute] = values.get(setting.name, setting.default)
-        return cls(**given)

@@ -6,66 +6,45 @@ the values to the cleaner, which asks for them again before every round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
-from barnabas.model.settings import Kind, Setting, SettingTable, Update
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import Kind, Update
 
 MIB: Final = 1024 * 1024
 UNLIMITED: Final = 1.7976931348623157e308  # Kafka's way of saying it: the largest double
 
-CLEANER_SETTINGS: Final = SettingTable(
-    (
-        Setting(
-            name="log.cleaner.enable",
-            kind=Kind.BOOLEAN,
-            default=True,
-            doc="Whether compacted topics are cleaned; without it they, group offsets included, only ever grow.",
-        ),
-        Setting(
-            name="log.cleaner.backoff.ms",
-            kind=Kind.LONG,
-            default=15_000,
-            doc="How long the cleaner rests when no log needs it.",
-            minimum=0,
-            update=Update.CLUSTER_WIDE,
-        ),
-        Setting(
-            name="log.cleaner.dedupe.buffer.size",
-            kind=Kind.LONG,
-            default=128 * MIB,
-            doc="The most memory for the keys of one round, at 24 bytes a key; what does not fit waits for the next.",
-            minimum=MIB,
-            update=Update.CLUSTER_WIDE,
-        ),
-        Setting(
-            name="log.cleaner.io.max.bytes.per.second",
-            kind=Kind.DOUBLE,
-            default=UNLIMITED,
-            doc="How much the cleaner may read and write in a second, on average.",
-            minimum=1,
-            update=Update.CLUSTER_WIDE,
-        ),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings(Declared):
+    is_enabled: bool = named(
+        "log.cleaner.enable",
+        Kind.BOOLEAN,
+        True,
+        "Whether compacted topics are cleaned; without it they, group offsets included, only ever grow.",
     )
-)
-
-
-class CleanerSettings(NamedTuple):
-    is_enabled: bool = True
-    backoff_ms: int = 15_000
-    dedupe_buffer_bytes: int = 128 * MIB
-    io_bytes_per_second_max: float = UNLIMITED
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> CleanerSettings:
-        """The settings with these values, by name, and the defaults for the rest."""
-
-        def value(name: str) -> Any:
-            return values.get(name, CLEANER_SETTINGS[name].default)
-
-        return cls(
-            is_enabled=value("log.cleaner.enable"),
-            backoff_ms=value("log.cleaner.backoff.ms"),
-            dedupe_buffer_bytes=value("log.cleaner.dedupe.buffer.size"),
-            io_bytes_per_second_max=value("log.cleaner.io.max.bytes.per.second"),
-        )
+    backoff_ms: int = named(
+        "log.cleaner.backoff.ms",
+        Kind.LONG,
+        15_000,
+        "How long the cleaner rests when no log needs it.",
+        minimum=0,
+        update=Update.CLUSTER_WIDE,
+    )
+    dedupe_buffer_bytes: int = named(
+        "log.cleaner.dedupe.buffer.size",
+        Kind.LONG,
+        128 * MIB,
+        "The most memory for the keys of one round, at 24 bytes a key; what does not fit waits for the next.",
+        minimum=MIB,
+        update=Update.CLUSTER_WIDE,
+    )
+    io_bytes_per_second_max: float = named(
+        "log.cleaner.io.max.bytes.per.second",
+        Kind.DOUBLE,
+        UNLIMITED,
+        "How much the cleaner may read and write in a second, on average.",
+        minimum=1,
+        update=Update.CLUSTER_WIDE,
+    )

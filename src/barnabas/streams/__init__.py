@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         WindowStore,
         store,
     )
+    from barnabas.streams.registry_serdes import Avro, JsonSchema, Protobuf
     from barnabas.streams.serdes import BYTES, DOUBLE, INTEGER, LONG, STR, Functions, Json
     from barnabas.streams.stream import Stream
     from barnabas.streams.table import GlobalTable, Table
@@ -51,6 +52,7 @@ _MODULES = {
         "WindowStore",
         "store",
     ),
+    "registry_serdes": ("Avro", "JsonSchema", "Protobuf"),
     "serdes": ("BYTES", "DOUBLE", "INTEGER", "LONG", "STR", "Functions", "Json"),
     "stream": ("Stream",),
     "table": ("GlobalTable", "Table"),
@@ -65,6 +67,7 @@ __all__ = [
     "LONG",
     "STR",
     "App",
+    "Avro",
     "CogroupedStream",
     "Continue",
     "DeadLetter",
@@ -76,8 +79,10 @@ __all__ = [
     "GroupedStream",
     "GroupedTable",
     "Json",
+    "JsonSchema",
     "ProcessingFailed",
     "Processor",
+    "Protobuf",
     "Record",
     "SessionStore",
     "Store",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from barnabas.streams.durations import Duration, milliseconds
 from barnabas.streams.errors import TopologyError
@@ -14,6 +14,7 @@ from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.stream import Stream
 from barnabas.streams.table import GlobalTable, Table
 from barnabas.streams.topology.description import describe, describe_execution
+from barnabas.streams.topology.drawing import svg
 from barnabas.streams.topology.graph import Graph, GraphNode
 from barnabas.streams.topology.node import Topology
 from barnabas.streams.topology.operators import Source
@@ -23,6 +24,8 @@ from barnabas.streams.topology.table_operators import TableSource
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from barnabas.streams.queries.view import StoreView
 
     K = TypeVar("K", default=str)
     V = TypeVar("V", default=bytes)
@@ -141,6 +144,7 @@ class App:
         value: SerdeLike[V] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> GlobalTable[K, V]:
         """Read a topic as a table of which every task has a complete copy.
 
@@ -149,6 +153,7 @@ class App:
         value: type or serde of the values; ``bytes`` by default.
         store: name of the store.
         name: name of the node.
+        on_error: what happens to records that cannot be read.
         """
         store_name = store if store is not None else self._naming.store(f"{topic}-")
         source_name = self._naming.or_else(name, "KSTREAM-SOURCE-", "-source")
@@ -159,7 +164,9 @@ class App:
         self._add(
             GraphNode(
                 table_name,
-                lambda writer, parents: writer.add_global_store(spec, source_name, source, table_name, operator),
+                lambda writer, parents: writer.add_global_store(
+                    spec, source_name, source, table_name, operator, on_error
+                ),
             )
         )
         return GlobalTable(self._graph, store_name)
@@ -170,14 +177,41 @@ class App:
             self._topology = self._graph.build()
         return self._topology
 
+    def store(
+        self,
+        name: str,
+        *,
+        bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092",
+        bytes_max: int | None = None,
+        **settings: Any,
+    ) -> StoreView:
+        """Open a named store of the running application for queries, from any machine and without Spark.
+
+        name: name of the store. Raises :class:`StreamsError` if the application has no such named store.
+        bootstrap_servers: addresses of brokers.
+        bytes_max: limit of the memory for the contents that were read; 256 MiB by default.
+        settings: further settings of the client, such as ``security_protocol``.
+        """
+        from barnabas.client.settings.client import Settings
+        from barnabas.streams.queries.reader import STORE_BYTES_MAX
+        from barnabas.streams.queries.view import StoreView
+
+        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
+        told = {name.replace("_", "."): value for name, value in settings.items()}
+        known = Settings.of({"bootstrap.servers": servers} | told)
+        return StoreView(self.topology(), name, known, bytes_max or STORE_BYTES_MAX)
+
     def describe(self) -> str:
         """Return Kafka's description of the topology, and below it how each part runs here."""
         topology = self.topology()
         return describe(topology) + "\n" + describe_execution(topology)
 
-    def picture(self) -> str:
-        """Return the topology as a Mermaid flowchart."""
-        return mermaid(self.topology())
+    def picture(self, format: Literal["mermaid", "svg"] = "mermaid") -> str:  # noqa: A002 - the common word
+        """Return a picture of the topology.
+
+        format: ``"mermaid"`` for the text of a flowchart, ``"svg"`` for a drawing.
+        """
+        return svg(self.topology()) if format == "svg" else mermaid(self.topology())
 
     @property
     def _naming(self) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.grouped import GroupedStream
+from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.repartition import repartition_node
 from barnabas.streams.serdes import SerdeLike, WindowedSerde
 from barnabas.streams.table import Table
@@ -48,6 +49,7 @@ class _Cogroup(Generic[K, A]):
         name: str | None,
         key: SerdeLike[Any] | None,
         make: Callable[[Function], StreamAggregate],
+        on_error: ErrorPolicy | None,
         window_grace_ms: int | None = None,
     ) -> Table[Any, Any]:
         sources = self._repartition(store.name)
@@ -56,7 +58,7 @@ class _Cogroup(Generic[K, A]):
         for number, (group, function) in enumerate(self._groups.items()):
             operator = make(function)
             node_name = self._graph.naming.or_else(name, "COGROUPKSTREAM-AGGREGATE-", f"-cogroup-agg-{number}")
-            node = _aggregate_node(node_name, operator, store, window_grace_ms, is_first=number == 0)
+            node = _aggregate_node(node_name, operator, store, on_error, window_grace_ms, is_first=number == 0)
             nodes.append(self._graph.add(self._parents[group], node))
             operators.append(operator)
         merge_name = self._graph.naming.or_else(name, "COGROUPKSTREAM-MERGE-", "-cogroup-merge")
@@ -77,7 +79,7 @@ class _Cogroup(Generic[K, A]):
                 sources |= group._sources
                 continue
             prefix = group._topic if group._topic is not None else store
-            node, source = repartition_node(self._graph, prefix, group._key, group._value)
+            node, source = repartition_node(self._graph, prefix, group._key, group._value, on_error=group._on_error)
             if group not in self._parents:
                 self._parents[group] = self._graph.add(group._node, node)
             sources |= {source}
@@ -85,10 +87,16 @@ class _Cogroup(Generic[K, A]):
 
 
 def _aggregate_node(
-    name: str, operator: StreamAggregate, store: StoreSpec, window_grace_ms: int | None, *, is_first: bool
+    name: str,
+    operator: StreamAggregate,
+    store: StoreSpec,
+    on_error: ErrorPolicy | None,
+    window_grace_ms: int | None,
+    *,
+    is_first: bool,
 ) -> GraphNode:
     def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
-        writer.add_processor(name, operator, *parents)
+        writer.add_processor(name, operator, *parents, on_error=on_error)
         if is_first:
             writer.add_store(store, name)
         else:
@@ -119,6 +127,7 @@ class CogroupedStream(_Cogroup[K, A]):
         value: SerdeLike[A] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, A]:
         """Aggregate the values of all streams for each key.
 
@@ -126,9 +135,12 @@ class CogroupedStream(_Cogroup[K, A]):
         value: type or serde of the aggregate.
         store: name of the store; a named store has a changelog topic.
         name: prefix of the names of the nodes.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
         spec = StoreSpec(self._store_name(store), "timestamped", self._key, value, is_named=store is not None)
-        return self._build(spec, name, self._key, lambda function: Aggregate(spec.name, initializer, function))
+        return self._build(
+            spec, name, self._key, lambda function: Aggregate(spec.name, initializer, function), on_error
+        )
 
     @overload
     def window(self, windows: TimeWindows | SlidingWindows) -> WindowedCogroupedStream[K, A]: ...
@@ -162,6 +174,7 @@ class WindowedCogroupedStream(_Cogroup[K, A]):
         value: SerdeLike[A] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], A]:
         """Aggregate the values of all streams for each key and window.
 
@@ -170,6 +183,7 @@ class WindowedCogroupedStream(_Cogroup[K, A]):
         value: type or serde of the aggregate.
         store: name of the store; a named store has a changelog topic.
         name: prefix of the names of the nodes.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
         windows = self._windows
         store_name = self._store_name(store)
@@ -183,6 +197,7 @@ class WindowedCogroupedStream(_Cogroup[K, A]):
                 name,
                 WindowedSerde(self._key, 0, is_session=True),
                 lambda function: SessionAggregate(store_name, windows, initializer, function, merger),
+                on_error,
                 windows.gap_ms + windows.grace_ms,
             )
         spec = window_store(store_name, windows, self._key, value, is_named=store is not None)
@@ -191,5 +206,6 @@ class WindowedCogroupedStream(_Cogroup[K, A]):
             name,
             WindowedSerde(self._key, spec.size_ms, is_session=False),
             lambda function: WindowAggregate(store_name, windows, initializer, function),
+            on_error,
             windows.grace_ms,
         )

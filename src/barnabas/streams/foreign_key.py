@@ -43,14 +43,14 @@ def _processor(name: str, operator: Operator, *stores: str, on_error: ErrorPolic
     return GraphNode(name, write)
 
 
-def _source(name: str, source: Source) -> GraphNode:
-    return GraphNode(name, lambda writer, parents: writer.add_source(name, source))
+def _source(name: str, source: Source, on_error: ErrorPolicy | None) -> GraphNode:
+    return GraphNode(name, lambda writer, parents: writer.add_source(name, source, on_error))
 
 
-def _sink(name: str, sink: Sink, topic: str) -> GraphNode:
+def _sink(name: str, sink: Sink, topic: str, on_error: ErrorPolicy | None) -> GraphNode:
     def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
         writer.add_internal_topic(topic)
-        writer.add_processor(name, sink, *parents)
+        writer.add_processor(name, sink, *parents, on_error=on_error)
 
     return GraphNode(name, write)
 
@@ -85,14 +85,16 @@ def join_on_foreign_key(
     graph.add(left._node, send)
     sink_name = naming.or_else(name, "KTABLE-SINK-", "-subscription-registration-sink")
     # Subscriptions carry the key of the left row: its serde is the value serde of the internal topic.
-    sink = _sink(sink_name, Sink(topic, None, right._key, left._key, payload="subscription", is_internal=True), topic)
+    sink = _sink(
+        sink_name, Sink(topic, None, right._key, left._key, payload="subscription", is_internal=True), topic, on_error
+    )
     graph.add(send, sink)
     source_name = naming.or_else(name, "KTABLE-SOURCE-", "-subscription-registration-source")
     source = Source((topic,), None, right._key, left._key, payload="subscription", is_internal=True)
-    subscriptions = graph.add(sink, _source(source_name, source))
+    subscriptions = graph.add(sink, _source(source_name, source, on_error))
     graph.copartition(right._sources | {source_name})
 
-    answers = _add_right_side(graph, left, right, subscriptions, name)
+    answers = _add_right_side(graph, left, right, subscriptions, name, on_error)
     return _add_result(graph, left, right, answers, joiner, is_left, value, store, name, on_error)
 
 
@@ -102,6 +104,7 @@ def _add_right_side(
     right: TableJoins[Any, Any],
     subscriptions: GraphNode,
     name: str | None,
+    on_error: ErrorPolicy | None,
 ) -> tuple[GraphNode, GraphNode]:
     """Add the nodes that keep and answer subscriptions; returns those that answer."""
     naming = graph.naming
@@ -109,13 +112,15 @@ def _add_right_side(
     spec = StoreSpec(store_name, "subscription", right._key, left._key)
     graph.add(graph.root, GraphNode(store_name, lambda writer, parents: writer.add_store(spec)))
     receive_name = naming.or_else(name, _PROCESSOR, "-subscription-receive")
-    receive = graph.add(subscriptions, _processor(receive_name, SubscriptionReceive(store_name), store_name))
+    receive = graph.add(
+        subscriptions, _processor(receive_name, SubscriptionReceive(store_name), store_name, on_error=on_error)
+    )
     rows = right._operator.require_rows()
     join_name = naming.or_else(name, _PROCESSOR, "-subscription-join-foreign")
-    answer_new = graph.add(receive, _processor(join_name, SubscriptionJoin(right._operator), *rows))
+    answer_new = graph.add(receive, _processor(join_name, SubscriptionJoin(right._operator), *rows, on_error=on_error))
     foreign_name = naming.or_else(name, _PROCESSOR, "-foreign-join-subscription")
     operator = ForeignTableJoin(store_name)
-    answer_changed = _processor(foreign_name, operator, store_name)
+    answer_changed = _processor(foreign_name, operator, store_name, on_error=on_error)
 
     def set_versioned(parent: str) -> None:
         operator.is_versioned = True
@@ -141,12 +146,14 @@ def _add_result(
     naming = graph.naming
     topic = naming.or_else(name, _PREFIX + "SUBSCRIPTION-RESPONSE-", "-subscription-response") + "-topic"
     sink_name = naming.or_else(name, "KTABLE-SINK-", "-subscription-response-sink")
-    sink = _sink(sink_name, Sink(topic, None, left._key, right._value, payload="response", is_internal=True), topic)
+    sink = _sink(
+        sink_name, Sink(topic, None, left._key, right._value, payload="response", is_internal=True), topic, on_error
+    )
     for answer in answers:
         graph.add(answer, sink)
     source_name = naming.or_else(name, "KTABLE-SOURCE-", "-subscription-response-source")
     source = Source((topic,), None, left._key, right._value, payload="response", is_internal=True)
-    responses = graph.add(sink, _source(source_name, source))
+    responses = graph.add(sink, _source(source_name, source, on_error))
     sources = graph.copartition(left._sources | {source_name})
     rows = left._operator.require_rows()
     resolver_name = naming.or_else(

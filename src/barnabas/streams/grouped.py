@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.repartition import repartition_node
 from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.topology.graph import Graph, GraphNode
@@ -50,6 +51,7 @@ class GroupedStream(Generic[K, V]):
         *,
         repartition_required: bool,
         topic: str | None,
+        on_error: ErrorPolicy | None = None,
     ) -> None:
         self._graph = graph
         self._node = node
@@ -59,26 +61,36 @@ class GroupedStream(Generic[K, V]):
         self._sources = sources
         self._repartition_required = repartition_required
         self._topic = topic  # the user's name of the repartition, which several aggregations then share
+        self._on_error = on_error  # of the repartition
         self._repartitioned: GraphNode | None = None
 
-    def count(self, *, store: str | None = None, name: str | None = None) -> Table[K, int]:
+    def count(
+        self, *, store: str | None = None, name: str | None = None, on_error: ErrorPolicy | None = None
+    ) -> Table[K, int]:
         """Count the records of each key; records with a null key or value are not counted.
 
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, name, on_error)
 
     def reduce(
-        self, function: Callable[[V, V], V], *, store: str | None = None, name: str | None = None
+        self,
+        function: Callable[[V, V], V],
+        *,
+        store: str | None = None,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, V]:
         """Combine the values of each key.
 
         function: function of the aggregate and the new value; the first value of a key is its aggregate.
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-REDUCE-", None, function, self._value, store, name)
+        return self._aggregate("KSTREAM-REDUCE-", None, function, self._value, store, name, on_error)
 
     @overload
     def aggregate(
@@ -89,6 +101,7 @@ class GroupedStream(Generic[K, V]):
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[K, A]: ...
     @overload
     def aggregate(
@@ -99,6 +112,7 @@ class GroupedStream(Generic[K, V]):
         value: SerdeLike[A] | None = ...,
         store: str | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[K, A]: ...
     def aggregate(
         self,
@@ -108,6 +122,7 @@ class GroupedStream(Generic[K, V]):
         value: SerdeLike[A] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, A]:
         """Aggregate the values of each key.
 
@@ -117,8 +132,9 @@ class GroupedStream(Generic[K, V]):
         value: type or serde of the aggregate; needed if it holds objects other than text, numbers, lists and dicts.
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, name, on_error)
 
     @overload
     def window(self, windows: TimeWindows | SlidingWindows) -> TimeWindowedStream[K, V]: ...
@@ -155,11 +171,12 @@ class GroupedStream(Generic[K, V]):
         value: SerdeLike[Any] | None,
         store: str | None,
         name: str | None,
+        on_error: ErrorPolicy | None,
     ) -> Table[K, Any]:
         store_name = store if store is not None else self._graph.naming.store(prefix)
         node_name = self._graph.naming.or_else(name, prefix)
         spec = StoreSpec(store_name, "timestamped", self._key, value, is_named=store is not None)
-        return self._build(node_name, spec, Aggregate(store_name, initializer, function), self._key)
+        return self._build(node_name, spec, Aggregate(store_name, initializer, function), self._key, on_error)
 
     def _build(
         self,
@@ -167,6 +184,7 @@ class GroupedStream(Generic[K, V]):
         store: StoreSpec,
         operator: StreamAggregate,
         key: SerdeLike[Any] | None,
+        on_error: ErrorPolicy | None,
         *,
         window_grace_ms: int | None = None,
     ) -> Table[Any, Any]:
@@ -176,14 +194,14 @@ class GroupedStream(Generic[K, V]):
         parent, sources = self._node, self._sources
         if self._repartition_required:
             prefix = self._topic if self._topic is not None else store.name
-            made, source = repartition_node(self._graph, prefix, self._key, self._value)
+            made, source = repartition_node(self._graph, prefix, self._key, self._value, on_error=self._on_error)
             if self._repartitioned is None or self._topic is None:
                 self._repartitioned = made
             self._graph.add(parent, self._repartitioned)
             parent, sources = self._repartitioned, frozenset({source})
 
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
-            writer.add_processor(name, operator, *parents)
+            writer.add_processor(name, operator, *parents, on_error=on_error)
             writer.add_store(store, name)
 
         node = GraphNode(name, write, operator=operator, window_grace_ms=window_grace_ms, is_output_versioned=False)

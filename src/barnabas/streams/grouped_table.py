@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.repartition import REPARTITION_SUFFIX
 from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.table import Table
@@ -40,21 +41,26 @@ class GroupedTable(Generic[K, V]):
         value: SerdeLike[Any] | None,
         *,
         topic: str | None,
+        on_error: ErrorPolicy | None = None,
     ) -> None:
         self._graph = graph
         self._node = node
         self._key = key
         self._value = value
         self._topic = topic
+        self._on_error = on_error  # of the repartition
         self._repartitioned: GraphNode | None = None
 
-    def count(self, *, store: str | None = None, name: str | None = None) -> Table[K, int]:
+    def count(
+        self, *, store: str | None = None, name: str | None = None, on_error: ErrorPolicy | None = None
+    ) -> Table[K, int]:
         """Count the rows of each group.
 
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KTABLE-AGGREGATE-", lambda: 0, _plus_one, _minus_one, int, store, name)
+        return self._aggregate("KTABLE-AGGREGATE-", lambda: 0, _plus_one, _minus_one, int, store, name, on_error)
 
     def reduce(
         self,
@@ -63,6 +69,7 @@ class GroupedTable(Generic[K, V]):
         *,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, V]:
         """Combine the values of each group.
 
@@ -70,8 +77,9 @@ class GroupedTable(Generic[K, V]):
         subtractor: function of the aggregate and a value that left the group.
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KTABLE-REDUCE-", None, adder, subtractor, self._value, store, name)
+        return self._aggregate("KTABLE-REDUCE-", None, adder, subtractor, self._value, store, name, on_error)
 
     def aggregate(
         self,
@@ -82,6 +90,7 @@ class GroupedTable(Generic[K, V]):
         value: SerdeLike[A] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, A]:
         """Aggregate the values of each group.
 
@@ -91,8 +100,9 @@ class GroupedTable(Generic[K, V]):
         value: type or serde of the aggregate.
         store: name of the store; a named store has a changelog topic.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KTABLE-AGGREGATE-", initializer, adder, subtractor, value, store, name)
+        return self._aggregate("KTABLE-AGGREGATE-", initializer, adder, subtractor, value, store, name, on_error)
 
     def _aggregate(
         self,
@@ -103,6 +113,7 @@ class GroupedTable(Generic[K, V]):
         value: SerdeLike[Any] | None,
         store: str | None,
         name: str | None,
+        on_error: ErrorPolicy | None,
     ) -> Table[K, Any]:
         naming = self._graph.naming
         # The store of a reduce is named like that of an aggregation, as in Kafka.
@@ -118,7 +129,7 @@ class GroupedTable(Generic[K, V]):
         operator = TableAggregate(spec, initializer, adder, subtractor)
 
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
-            writer.add_processor(node_name, operator, *parents)
+            writer.add_processor(node_name, operator, *parents, on_error=on_error)
             writer.add_store(spec, node_name)
 
         node = GraphNode(node_name, write, is_output_versioned=False)
@@ -129,8 +140,8 @@ class GroupedTable(Generic[K, V]):
         def write(writer: TopologyWriter, parents: tuple[str, ...]) -> None:
             writer.add_internal_topic(topic)
             sink = Sink(topic, None, self._key, self._value, payload="change", is_internal=True)
-            writer.add_processor(sink_name, sink, *parents)
+            writer.add_processor(sink_name, sink, *parents, on_error=self._on_error)
             source = Source((topic,), None, self._key, self._value, payload="change", is_internal=True)
-            writer.add_source(source_name, source)
+            writer.add_source(source_name, source, self._on_error)
 
         return GraphNode(source_name, write)

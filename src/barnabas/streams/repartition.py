@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.serdes import SerdeLike
 from barnabas.streams.topology.graph import Graph, GraphNode
 from barnabas.streams.topology.operators import DropNullKeys, Sink, Source
@@ -25,6 +26,7 @@ def repartition_node(
     *,
     partitions: int | None = None,
     partitioner: Callable[..., int | None] | None = None,
+    on_error: ErrorPolicy | None = None,
 ) -> tuple[GraphNode, str]:
     """Make the logical node of a repartition, without adding it; returns it with the name of its source."""
     topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
@@ -39,8 +41,8 @@ def repartition_node(
         writer.add_internal_topic(topic, partitions)
         writer.add_processor(filter_name, drop, *parents)
         sink = Sink(topic, None, key, value, partitioner, is_internal=True)
-        writer.add_processor(sink_name, sink, filter_name)
-        writer.add_source(source_name, Source((topic,), None, key, value, is_internal=True))
+        writer.add_processor(sink_name, sink, filter_name, on_error=on_error)
+        writer.add_source(source_name, Source((topic,), None, key, value, is_internal=True), on_error)
 
     return GraphNode(source_name, write, drop_null_keys=drop), source_name
 
@@ -54,7 +56,10 @@ def repartition(
     *,
     partitions: int | None = None,
     partitioner: Callable[..., int | None] | None = None,
+    on_error: ErrorPolicy | None = None,
 ) -> tuple[GraphNode, str]:
     """Add a repartition below a node; returns its logical node and the name of its source."""
-    node, source = repartition_node(graph, prefix, key, value, partitions=partitions, partitioner=partitioner)
+    node, source = repartition_node(
+        graph, prefix, key, value, partitions=partitions, partitioner=partitioner, on_error=on_error
+    )
     return graph.add(parent, node), source

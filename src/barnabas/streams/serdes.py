@@ -215,6 +215,7 @@ def codec_of(serde: SerdeLike[Any] | None, place: Place) -> Codec:
     if serde is BYTES:
         return _RAW
     if isinstance(serde, Serde):
-        known = serde
-        return _typed(lambda content: known.encode(content, place), lambda data: known.decode(data, place))
+        from barnabas.streams.registry_serdes import waiting
+
+        return _typed(waiting(serde.encode, place), waiting(serde.decode, place))
     return _of_type(serde)

@@ -57,7 +57,11 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         return Stream(self._graph, node, node_name, key, value, sources, repartition_required=needed)
 
     def split(
-        self, *predicates: Callable[..., object], default: bool = False, name: str | None = None
+        self,
+        *predicates: Callable[..., object],
+        default: bool = False,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> tuple[Stream[K, V], ...]:
         """Split the stream: each record goes to the first predicate that is true.
 
@@ -66,7 +70,7 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         Returns one stream for each predicate, in their order, then the default stream.
         """
         branch = Branch()
-        node, node_name = self._child(branch, "KSTREAM-BRANCH-", name, None)
+        node, node_name = self._child(branch, "KSTREAM-BRANCH-", name, on_error)
         branches = [self._branch(node, branch, f"{node_name}{number}") for number in range(1, len(predicates) + 1)]
         branch.predicates = list(predicates)
         if default:
@@ -112,6 +116,7 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         value: SerdeLike[V] | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[K, V]:
         """Read the stream as a table: the newest value of each key; a null value deletes the key.
 
@@ -125,13 +130,13 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         key, value = key or self._key, value or self._value
         parent, sources = self._node, self._sources
         if self._repartition_required:
-            parent, source = repartition(self._graph, self._node, node_name, key, value)
+            parent, source = repartition(self._graph, self._node, node_name, key, value, on_error=on_error)
             sources = frozenset({source})
         spec = StoreSpec(store_name, "timestamped", key, value, is_named=store is not None)
         operator = TableSource(spec, is_materialized=store is not None)
 
         def write(writer: Any, parents: tuple[str, ...]) -> None:
-            writer.add_processor(node_name, operator, *parents)
+            writer.add_processor(node_name, operator, *parents, on_error=on_error)
             if operator.is_materialized:
                 writer.add_store(spec, node_name)
 
@@ -146,6 +151,7 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         partitions: int | None = None,
         partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Stream[K, V]:
         """Distribute the records over the tasks again, by their key.
 
@@ -156,36 +162,68 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
         prefix = name if name is not None else self._graph.naming.processor("KSTREAM-REPARTITION-")
         key, value = key or self._key, value or self._value
         node, source = repartition(
-            self._graph, self._node, prefix, key, value, partitions=partitions, partitioner=partitioner
+            self._graph,
+            self._node,
+            prefix,
+            key,
+            value,
+            partitions=partitions,
+            partitioner=partitioner,
+            on_error=on_error,
         )
         return Stream(self._graph, node, source, key, value, frozenset({source}))
 
     @overload
     def group_by(
-        self, function: Callable[[V], K2], *, key: SerdeLike[K2] | None = ..., name: str | None = ...
+        self,
+        function: Callable[[V], K2],
+        *,
+        key: SerdeLike[K2] | None = ...,
+        name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> GroupedStream[K2, V]: ...
     @overload
     def group_by(
-        self, function: Callable[[K, V], K2], *, key: SerdeLike[K2] | None = ..., name: str | None = ...
+        self,
+        function: Callable[[K, V], K2],
+        *,
+        key: SerdeLike[K2] | None = ...,
+        name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> GroupedStream[K2, V]: ...
     def group_by(
-        self, function: Callable[..., K2], *, key: SerdeLike[K2] | None = None, name: str | None = None
+        self,
+        function: Callable[..., K2],
+        *,
+        key: SerdeLike[K2] | None = None,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> GroupedStream[K2, V]:
         """Group the records by a new key.
 
         function: function of the value, or of key and value, that returns the key of the group.
         key: type or serde of the new keys.
         name: name of the node and of the repartition.
+        on_error: what happens to a record for which the function raises an error, or that cannot be repartitioned.
         """
-        node, node_name = self._child(MapRecord(function, keeps_value=True), "KSTREAM-KEY-SELECT-", name, None)
+        node, node_name = self._child(MapRecord(function, keeps_value=True), "KSTREAM-KEY-SELECT-", name, on_error)
         return GroupedStream(
-            self._graph, node, node_name, key, self._value, self._sources, repartition_required=True, topic=name
+            self._graph,
+            node,
+            node_name,
+            key,
+            self._value,
+            self._sources,
+            repartition_required=True,
+            topic=name,
+            on_error=on_error,
         )
 
-    def group_by_key(self, *, name: str | None = None) -> GroupedStream[K, V]:
+    def group_by_key(self, *, name: str | None = None, on_error: ErrorPolicy | None = None) -> GroupedStream[K, V]:
         """Group the records by their key.
 
         name: name of the repartition, if one is needed.
+        on_error: what happens to a record that cannot be repartitioned.
         """
         return GroupedStream(
             self._graph,
@@ -196,6 +234,7 @@ class Stream(StreamMaps[K, V], StreamJoins[K, V]):
             self._sources,
             repartition_required=self._repartition_required,
             topic=name,
+            on_error=on_error,
         )
 
     def process(

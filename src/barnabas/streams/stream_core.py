@@ -94,9 +94,9 @@ class StreamCore(Generic[K, V]):
 
         return self._graph.add(self._node, GraphNode(node_name, write, operator=operator)), node_name
 
-    def _repartitioned_for_join(self, name: str) -> StreamCore[K, V]:
+    def _repartitioned_for_join(self, name: str, on_error: ErrorPolicy | None) -> StreamCore[K, V]:
         """This stream behind a repartition, which all joins of this stream share unless they have names."""
-        made, source = repartition_node(self._graph, name, self._key, self._value)
+        made, source = repartition_node(self._graph, name, self._key, self._value, on_error=on_error)
         if self._repartitioned is None or name != self._name:
             self._repartitioned = self._graph.add(self._node, made), source
         node, _ = self._repartitioned

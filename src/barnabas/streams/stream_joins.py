@@ -273,9 +273,9 @@ class StreamJoins(StreamCore[K, V]):
         left: StreamCore[K, Any] = self
         right = other
         if left._repartition_required:
-            left = left._repartitioned_for_join(left._name if name is None else f"{name}-left")
+            left = left._repartitioned_for_join(left._name if name is None else f"{name}-left", on_error)
         if right._repartition_required:
-            right = right._repartitioned_for_join(right._name if name is None else f"{name}-right")
+            right = right._repartitioned_for_join(right._name if name is None else f"{name}-right", on_error)
         sources = self._graph.copartition(left._sources | right._sources)
         node, node_name = join_streams(
             self._graph, left, right, joiner, windows, kind=kind, store=store, name=name, on_error=on_error
@@ -295,7 +295,7 @@ class StreamJoins(StreamCore[K, V]):
     ) -> Stream[K, Any]:
         this: StreamCore[K, V] = self
         if self._repartition_required:
-            this = self._repartitioned_for_join(name if name is not None else self._name)
+            this = self._repartitioned_for_join(name if name is not None else self._name, on_error)
         sources = self._graph.copartition(this._sources | other._sources)
         is_left = kind == "left"
         node_name = self._graph.naming.or_else(name, "KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-")

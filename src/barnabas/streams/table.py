@@ -254,7 +254,7 @@ class Table(TableJoins[K, V]):
         node = GraphNode(node_name, write, set_versioned=set_versioned)
         self._graph.add(self._node, node)
         self._operator.enable_old_values(force=True)
-        return GroupedTable(self._graph, node, key, value, topic=name)
+        return GroupedTable(self._graph, node, key, value, topic=name, on_error=on_error)
 
     def _filter(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from barnabas.streams.durations import Duration, milliseconds
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.grouped import GroupedStream, count_function, reduce_function
+from barnabas.streams.policies import ErrorPolicy
 from barnabas.streams.serdes import SerdeLike, WindowedSerde
 from barnabas.streams.table import Table
 from barnabas.streams.topology.operators import SessionAggregate, WindowAggregate
@@ -41,15 +42,21 @@ class TimeWindowedStream(Generic[K, V]):
         return TimeWindowedStream(self._grouped, self._windows, on_close=True)
 
     def count(
-        self, *, store: str | None = None, retention: Duration | None = None, name: str | None = None
+        self,
+        *,
+        store: str | None = None,
+        retention: Duration | None = None,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], int]:
         """Count the records of each key and window.
 
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, retention, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", lambda: 0, count_function, int, store, retention, name, on_error)
 
     def reduce(
         self,
@@ -58,6 +65,7 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | None = None,
         retention: Duration | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], V]:
         """Combine the values of each key and window.
 
@@ -65,9 +73,12 @@ class TimeWindowedStream(Generic[K, V]):
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
         reducer = reduce_function(function)
-        return self._aggregate("KSTREAM-REDUCE-", lambda: None, reducer, self._grouped._value, store, retention, name)
+        return self._aggregate(
+            "KSTREAM-REDUCE-", lambda: None, reducer, self._grouped._value, store, retention, name, on_error
+        )
 
     @overload
     def aggregate(
@@ -79,6 +90,7 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | None = ...,
         retention: Duration | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[Windowed[K], A]: ...
     @overload
     def aggregate(
@@ -90,6 +102,7 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | None = ...,
         retention: Duration | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[Windowed[K], A]: ...
     def aggregate(
         self,
@@ -100,6 +113,7 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | None = None,
         retention: Duration | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], A]:
         """Aggregate the values of each key and window.
 
@@ -110,8 +124,9 @@ class TimeWindowedStream(Generic[K, V]):
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, retention, name)
+        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, value, store, retention, name, on_error)
 
     def _aggregate(
         self,
@@ -122,6 +137,7 @@ class TimeWindowedStream(Generic[K, V]):
         store: str | None,
         retention: Duration | None,
         name: str | None,
+        on_error: ErrorPolicy | None,
     ) -> Table[Windowed[K], Any]:
         naming = self._grouped._graph.naming
         store_name = store if store is not None else naming.store(prefix)
@@ -130,7 +146,7 @@ class TimeWindowedStream(Generic[K, V]):
         spec = _retained(spec, retention)
         operator = WindowAggregate(store_name, self._windows, initializer, function, self._on_close)
         key = WindowedSerde(self._grouped._key, spec.size_ms, is_session=False)
-        return self._grouped._build(node_name, spec, operator, key, window_grace_ms=self._windows.grace_ms)
+        return self._grouped._build(node_name, spec, operator, key, on_error, window_grace_ms=self._windows.grace_ms)
 
 
 class SessionWindowedStream(Generic[K, V]):
@@ -146,16 +162,22 @@ class SessionWindowedStream(Generic[K, V]):
         return SessionWindowedStream(self._grouped, self._windows, on_close=True)
 
     def count(
-        self, *, store: str | None = None, retention: Duration | None = None, name: str | None = None
+        self,
+        *,
+        store: str | None = None,
+        retention: Duration | None = None,
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], int]:
         """Count the records of each key and session.
 
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
         return self._aggregate(
-            "KSTREAM-AGGREGATE-", lambda: 0, count_function, _add_counts, int, store, retention, name
+            "KSTREAM-AGGREGATE-", lambda: 0, count_function, _add_counts, int, store, retention, name, on_error
         )
 
     def reduce(
@@ -165,6 +187,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | None = None,
         retention: Duration | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], V]:
         """Combine the values of each key and session.
 
@@ -172,6 +195,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
         reducer = reduce_function(function)
 
@@ -179,7 +203,7 @@ class SessionWindowedStream(Generic[K, V]):
             return other if one is None else function(one, other)
 
         return self._aggregate(
-            "KSTREAM-REDUCE-", lambda: None, reducer, merge, self._grouped._value, store, retention, name
+            "KSTREAM-REDUCE-", lambda: None, reducer, merge, self._grouped._value, store, retention, name, on_error
         )
 
     @overload
@@ -193,6 +217,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | None = ...,
         retention: Duration | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[Windowed[K], A]: ...
     @overload
     def aggregate(
@@ -205,6 +230,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | None = ...,
         retention: Duration | None = ...,
         name: str | None = ...,
+        on_error: ErrorPolicy | None = ...,
     ) -> Table[Windowed[K], A]: ...
     def aggregate(
         self,
@@ -216,6 +242,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | None = None,
         retention: Duration | None = None,
         name: str | None = None,
+        on_error: ErrorPolicy | None = None,
     ) -> Table[Windowed[K], A]:
         """Aggregate the values of each key and session.
 
@@ -227,8 +254,11 @@ class SessionWindowedStream(Generic[K, V]):
         store: name of the store; a named store has a changelog topic.
         retention: how long windows can be read from the store; at least, and by default, until they close.
         name: name of the node.
+        on_error: what happens to a record for which a function raises an error; by default the application's policy.
         """
-        return self._aggregate("KSTREAM-AGGREGATE-", initializer, function, merge, value, store, retention, name)
+        return self._aggregate(
+            "KSTREAM-AGGREGATE-", initializer, function, merge, value, store, retention, name, on_error
+        )
 
     def _aggregate(
         self,
@@ -240,6 +270,7 @@ class SessionWindowedStream(Generic[K, V]):
         store: str | None,
         retention: Duration | None,
         name: str | None,
+        on_error: ErrorPolicy | None,
     ) -> Table[Windowed[K], Any]:
         naming = self._grouped._graph.naming
         windows = self._windows
@@ -250,7 +281,7 @@ class SessionWindowedStream(Generic[K, V]):
         operator = SessionAggregate(store_name, windows, initializer, function, merge, self._on_close)
         key = WindowedSerde(self._grouped._key, 0, is_session=True)
         grace_ms = windows.gap_ms + windows.grace_ms
-        return self._grouped._build(node_name, spec, operator, key, window_grace_ms=grace_ms)
+        return self._grouped._build(node_name, spec, operator, key, on_error, window_grace_ms=grace_ms)
 
 
 def _retained(spec: StoreSpec, retention: Duration | None) -> StoreSpec:

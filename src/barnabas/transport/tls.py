@@ -19,6 +19,8 @@ from barnabas.transport.tls_authorities import name_authorities
 
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 HANDSHAKE_FLIGHTS_MAX: Final = 4  # each side speaks at most so often before both have said everything
+# OpenSSL's reasons to end a handshake whose first bytes are not TLS; for these there is no alert to send.
+NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
 PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -71,6 +73,8 @@ class OutspokenEnd(ssl.SSLObject):
         except ssl.SSLWantReadError:
             raise
         except ssl.SSLError as error:
+            if error.reason in NOT_TLS:
+                raise  # the client would not understand an alert, and may wait for a response of another protocol
             self._refusal = error
             raise ssl.SSLWantReadError from error
 

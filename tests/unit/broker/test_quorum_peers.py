@@ -56,7 +56,7 @@ def test_a_connection_on_which_nothing_is_answered_is_given_up() -> None:
             f"/data/{METADATA_TOPIC}-0",
             local=voter(1),
             cluster_id="cluster",
-            settings=RaftSettings(),
+            settings=RaftSettings(auto_join_enable=False),
             peers=SocketPeers(links, listener_names=("CONTROLLER",)),
             initial_voters=VoterSet.of(voter(1), voter(2)),
         )

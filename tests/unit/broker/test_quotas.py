@@ -15,7 +15,7 @@ from barnabas.metadata.records import ClientQuotaRecord
 
 
 def make(clock: HandClock | None = None, **settings: Any) -> Quotas:
-    return Quotas(clock or HandClock(), QuotaSettings.of(settings))
+    return Quotas(clock or HandClock(), QuotaSettings.of_values(settings))
 
 
 def image(*entities: tuple[dict[str, str | None], str, float]) -> ClientQuotasImage:

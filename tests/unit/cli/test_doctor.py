@@ -260,6 +260,13 @@ def test_offsets_that_point_nowhere_are_bad() -> None:
     assert "does not exist" in found(facts(groups=(beyond,)))[0].what
 
 
+def test_batch_markers_of_a_spark_sink_are_not_offsets_of_records() -> None:
+    markers = TopicPartition("__barnabas_sinks", 0)
+    description = GroupDescription("spark-sink-1", "Empty", "classic", "", 1, ())
+    seen = GroupFacts(description, "Empty", {markers: Lag(4, 0, None)}, {}, {markers: 0})
+    assert said(facts(groups=(seen,))) == []
+
+
 def test_members_without_partitions_are_a_note() -> None:
     assert said(facts(groups=(group(member("a", PLACE), member("b")),))) == [(NOTE, "group g")]
 

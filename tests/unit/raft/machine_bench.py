@@ -14,7 +14,7 @@ from barnabas.raft.roles import NEVER_MS, Candidate, Follower, Leader, Prospecti
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
-SETTINGS = RaftSettings()
+SETTINGS = RaftSettings(auto_join_enable=False)
 E = TypeVar("E")
 
 

@@ -19,6 +19,7 @@ from barnabas.world.timers import Timers
 
 VIRTUAL_SECONDS_MAX = 60.0
 QUICK = RaftSettings(
+    auto_join_enable=False,
     election_timeout_ms=60,
     fetch_timeout_ms=150,
     election_backoff_max_ms=40,

@@ -104,7 +104,7 @@ def test_a_snapshot_replaces_what_came_before(tmp_path: Path) -> None:
 def test_old_snapshots_go_when_the_log_is_too_large(tmp_path: Path) -> None:
     async def scene() -> None:
         world = real_world()
-        settings = RaftSettings(max_retention_bytes=1000)
+        settings = RaftSettings(auto_join_enable=False, max_retention_bytes=1000)
         driver, listener = alone(tmp_path, world, settings=settings)
         epoch = await lead(driver, listener)
         for _ in range(3):

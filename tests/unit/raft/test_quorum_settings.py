@@ -29,7 +29,7 @@ def follower(**values: Any) -> tuple[RaftMachine, events.Send]:
     log.voter_sets.add(-1, VoterSet.of(voter(1), voter(2), voter(3)))
     log.kraft_versions.add(-1, 1)
     patient = {"controller.quorum.fetch.timeout.ms": LONG_MS, "controller.quorum.election.timeout.ms": LONG_MS}
-    settings = RaftSettings.of({**patient, **{name.replace("_", "."): value for name, value in values.items()}})
+    settings = RaftSettings.of_values({**patient, **{name.replace("_", "."): value for name, value in values.items()}})
     machine = RaftMachine(local=voter(1), settings=settings, log=log, state=QuorumState(), seed=1, bootstrap_ids=())
     machine.step(events.Started(), 0)
     begin = messages.BeginQuorumEpoch(2, 5, voter(2).endpoints, voter(1).key)
@@ -63,5 +63,5 @@ def test_after_a_resignation_the_worse_placed_hold_back_for_the_election_backoff
 
 
 def test_files_of_the_metadata_log_are_as_large_as_metadata_log_segment_bytes_says() -> None:
-    settings = RaftSettings.of({"metadata.log.segment.bytes": 9 << 20})
+    settings = RaftSettings.of_values({"metadata.log.segment.bytes": 9 << 20})
     assert _log_settings(settings).segment_bytes == 9 << 20

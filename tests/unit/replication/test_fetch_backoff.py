@@ -13,7 +13,7 @@ from barnabas.replication.settings import ReplicationSettings
 
 @pytest.mark.parametrize("limit_ms", [100, 5000])
 def test_a_follower_rests_no_longer_than_replica_fetch_backoff_ms(limit_ms: int) -> None:
-    settings = ReplicationSettings.of({"replica.fetch.backoff.ms": limit_ms})
+    settings = ReplicationSettings.of_values({"replica.fetch.backoff.ms": limit_ms})
     fetcher: Any = SimpleNamespace(_home=SimpleNamespace(settings=settings))
     pauses = [Fetcher._pause_ms(fetcher, failures) for failures in range(16)]
     assert pauses == sorted(pauses)

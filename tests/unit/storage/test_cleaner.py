@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from cleaner_bench import COMPACTED, KEYED, OTHER, Bench, run
 
 from barnabas.model.settings import InvalidSetting
-from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, UNLIMITED, CleanerSettings
+from barnabas.storage.cleaner_settings import UNLIMITED, CleanerSettings
 from barnabas.storage.cleaner_status import CleanerStatus
 from barnabas.storage.settings import TopicSettings
 from barnabas.storage.validate import Rules, validate
@@ -87,9 +88,9 @@ def test_status_says_why_a_log_is_not_cleaned() -> None:
         log.settings = TopicSettings(cleanup_policy=())
         assert bench.status().state == "not compacted"
         log.settings = COMPACTED
-        bench.settings = bench.settings._replace(is_enabled=False)
+        bench.settings = replace(bench.settings, is_enabled=False)
         assert bench.status().state == "disabled"
-        bench.settings = bench.settings._replace(is_enabled=True)
+        bench.settings = replace(bench.settings, is_enabled=True)
         seen: list[CleanerStatus] = []
         bench.interfere(lambda: seen.append(bench.status()), after=1)
         await bench.cleaner.clean_dirtiest()
@@ -129,12 +130,12 @@ def test_the_cleaner_rests_when_there_is_nothing_to_do() -> None:
 
 def test_a_disabled_cleaner_waits_until_it_may() -> None:
     async def scene(bench: Bench) -> None:
-        bench.settings = bench.settings._replace(is_enabled=False)
+        bench.settings = replace(bench.settings, is_enabled=False)
         bench.fill(await bench.log())
         bench.cleaner.start()
         await asyncio.sleep(1)
         assert bench.cleaner.rounds_count == 0
-        bench.settings = bench.settings._replace(is_enabled=True)
+        bench.settings = replace(bench.settings, is_enabled=True)
         await asyncio.sleep(0.5)
         assert bench.cleaner.rounds_count == 1
         await bench.cleaner.stop()
@@ -147,7 +148,7 @@ def test_reading_and_writing_keep_to_the_rate() -> None:
         log = await bench.log()
         bench.fill(log)
         size_bytes = log.size_bytes
-        bench.settings = bench.settings._replace(io_bytes_per_second_max=1000.0)
+        bench.settings = replace(bench.settings, io_bytes_per_second_max=1000.0)
         started_ms = bench.clock.monotonic_ms()
         assert await bench.cleaner.clean_dirtiest()
         last = bench.status().last
@@ -167,7 +168,7 @@ def test_a_map_that_is_too_small_for_one_batch_is_a_reason_not_a_loop() -> None:
         log.append_as_leader(validate(batch, Rules.of(COMPACTED), now_ms=now_ms), leader_epoch=0, now_ms=now_ms)
         log.advance_high_watermark(50)
         log.roll(now_ms)
-        bench.settings = bench.settings._replace(dedupe_buffer_bytes=24 * 20)
+        bench.settings = replace(bench.settings, dedupe_buffer_bytes=24 * 20)
         assert not await bench.cleaner.clean_dirtiest()
         assert bench.status().state == "failed"
         assert "log.cleaner.dedupe.buffer.size" in bench.status().reason
@@ -180,7 +181,7 @@ def test_a_small_map_takes_several_rounds() -> None:
     async def scene(bench: Bench) -> None:
         log = await bench.log()
         bench.fill(log, 60, keys=20)
-        bench.settings = bench.settings._replace(dedupe_buffer_bytes=24 * 10)
+        bench.settings = replace(bench.settings, dedupe_buffer_bytes=24 * 10)
         log.settings = TopicSettings(cleanup_policy=("compact",), segment_bytes=700, min_cleanable_dirty_ratio=0.0)
         ends = []
         while await bench.cleaner.clean_dirtiest():
@@ -194,17 +195,20 @@ def test_a_small_map_takes_several_rounds() -> None:
 
 
 def test_the_settings_are_kafkas() -> None:
-    assert CleanerSettings.of({}) == CleanerSettings(True, 15_000, 128 * 1024 * 1024, UNLIMITED)
-    values = CLEANER_SETTINGS.parse(
+    assert CleanerSettings.of_values({}) == CleanerSettings(
+        is_enabled=True, backoff_ms=15_000, dedupe_buffer_bytes=128 * 1024 * 1024, io_bytes_per_second_max=UNLIMITED
+    )
+    values = CleanerSettings.table().parse(
         {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "5", "log.cleaner.io.max.bytes.per.second": "1e6"}
     )
-    assert CleanerSettings.of(values)[:2] == (False, 5)
-    assert CleanerSettings.of(values).io_bytes_per_second_max == 1e6
+    settings = CleanerSettings.of_values(values)
+    assert (settings.is_enabled, settings.backoff_ms) == (False, 5)
+    assert settings.io_bytes_per_second_max == 1e6
 
 
 def test_a_buffer_that_holds_next_to_nothing_is_refused() -> None:
     with pytest.raises(InvalidSetting):
-        CLEANER_SETTINGS.parse({"log.cleaner.dedupe.buffer.size": "1000"})
+        CleanerSettings.table().parse({"log.cleaner.dedupe.buffer.size": "1000"})
 
 
 def test_the_active_segment_ends_before_it_keeps_records_from_being_compacted_in_time() -> None:

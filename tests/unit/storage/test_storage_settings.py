@@ -28,7 +28,7 @@ def test_values_are_taken_by_name() -> None:
     values = TOPIC_SETTINGS.parse(
         {"segment.bytes": "2097152", "cleanup.policy": "compact,delete", "retention.ms": "-1"}
     )
-    settings = TopicSettings.of(values)
+    settings = TopicSettings.of_values(values)
     assert settings.segment_bytes == 2097152
     assert settings.cleanup_policy == ("compact", "delete")
     assert settings.is_compacted
@@ -37,7 +37,7 @@ def test_values_are_taken_by_name() -> None:
 
 
 def test_an_empty_cleanup_policy_keeps_everything() -> None:
-    settings = TopicSettings.of(TOPIC_SETTINGS.parse({"cleanup.policy": ""}))
+    settings = TopicSettings.of_values(TOPIC_SETTINGS.parse({"cleanup.policy": ""}))
     assert not settings.is_compacted
     assert not settings.is_deleted
 

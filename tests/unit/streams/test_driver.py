@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from barnabas.streams import App, Continue, Processor, Record, Store, StreamsError, drive, session, tumbling
+from barnabas.streams import App, Continue, DeadLetter, Processor, Record, Store, StreamsError, drive, session, tumbling
 
 
 class Order(msgspec.Struct):
@@ -174,3 +174,19 @@ def test_a_topic_that_is_written_and_read_loops() -> None:
     with drive(app) as driver:
         driver.send("numbers", 3, key="k")
         assert [output.value for output in driver.read("numbers")] == [2, 1, 0]
+
+
+def test_values_are_pydantic_models() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Order", customer=(str, ...), total=(int, ...))
+    app = App("models", on_error=DeadLetter("dead"))
+    app.stream("in", value=model).group_by(lambda order: order.customer, key=str).reduce(
+        lambda one, other: other if other.total > one.total else one, store="largest"
+    ).to_stream().to("out")
+    with drive(app) as driver:
+        for total in (3, 7, 5):
+            driver.send("in", model(customer="ann", total=total))
+        driver.send_bytes("in", None, b'{"customer": "ann", "total": "many"}')
+        driver.restart()
+        assert driver.store("largest") == {"ann": model(customer="ann", total=7)}
+        assert len(driver.read("dead")) == 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from xml.etree import ElementTree
 
 import pytest
 
 from barnabas.streams import App, TopologyError, drive, hopping, tumbling
 from barnabas.streams.durations import milliseconds
 from barnabas.streams.topology.copartition import check_partitions, task_counts
+from barnabas.streams.topology.drawing import svg
 from barnabas.streams.topology.picture import mermaid
 
 
@@ -168,3 +171,34 @@ def test_the_description_names_the_topic_of_a_foreign_key_joins_answers() -> Non
     text = app.describe()
     assert "read from a topic in a later batch: owned-fk-subscription-response-topic" in text
     assert "repartitioned by Spark's shuffle, without a topic: fk-subscription-registration-topic" in text
+
+
+def looped() -> App:
+    app = App("looped")
+    left, right = app.table("left", value=str), app.table("right", value=str)
+    left.join(right, lambda one, other: one + other, by=lambda value: value, value=str).to_stream().to("out")
+    return app
+
+
+@pytest.mark.parametrize("made", [joined, looped])
+def test_the_drawing_has_a_place_for_everything_and_no_two_overlap(made: Callable[[], App]) -> None:
+    topology = made().topology()
+    picture = ElementTree.fromstring(svg(topology))
+    name = "{http://www.w3.org/2000/svg}"
+    labels = {each.text for each in picture.iter(f"{name}text")}
+    internal = {topology.decorate(topic) for topic in topology.internal_topics}
+    assert labels >= {*topology.nodes, *topology.stores, *topology.source_topics, *topology.sink_topics, *internal}
+    places = [
+        (float(each.get("x", 0)), float(each.get("y", 0)), float(each.get("width", 0)))
+        for each in picture.iter(f"{name}rect")
+        if each.get("class") in ("node", "topic")
+    ]
+    for one, other in itertools.combinations(sorted(places), 2):
+        assert one[1] != other[1] or one[0] + one[2] <= other[0], "two places of one row overlap"
+    assert svg(topology) == svg(made().topology())
+
+
+def test_names_are_escaped_in_the_drawing() -> None:
+    app = App("escaped")
+    app.stream(re.compile("a<b&c")).to("out")
+    assert "a&lt;b&amp;c" in app.picture("svg")

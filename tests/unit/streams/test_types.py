@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from barnabas.streams import App, Processor, Record, Store, Stream, Table, Windowed, session, tumbling
+from barnabas.streams import App, Avro, JsonSchema, Processor, Record, Store, Stream, Table, Windowed, session, tumbling
 
 
 @dataclass
@@ -38,6 +38,7 @@ names = app.table("names", value=str)
 ids = app.table("ids", key=int, value=str)
 
 stream: Stream[str, Order] = orders
+registered: Stream[str, Order] = app.stream("avro", value=Avro(Order, registry="http://127.0.0.1:8081"))
 raw: Stream[str, bytes] = app.stream("raw")
 totals: Stream[str, int] = orders.map_values(lambda order: order.total)
 keyed: Stream[int, Order] = orders.select_key(lambda order: order.total)
@@ -75,6 +76,8 @@ orders.join(names, lambda order, name: order.total + name)  # error
 orders.join(ids, lambda order, name: name)  # error
 orders.left_join(names, lambda order, name: name.upper())  # error
 orders.merge(payments)  # error
+registered.join(names, lambda order, name: order.amount)  # error
+orders.map_values(lambda order: order.total, value=JsonSchema(Payment, registry=""))  # error
 payments.process(Alert)  # error
 names.join(ids, lambda name, other: name + other)  # error
 names.join(ids, lambda name, other: name + other, by=lambda name: name)  # error

@@ -12,19 +12,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.broker.settings.cluster import CLUSTER_SETTINGS, ClusterSettings
-from barnabas.broker.settings.connections import CONNECTION_SETTINGS
+from barnabas.broker.settings.connections import ConnectionSettings
 from barnabas.broker.settings.endpoints import FIRST_FREE, HTTP_PORT, PORT_MAX, Endpoint, clash, parse_endpoints
-from barnabas.broker.settings.observe import OBSERVE_SETTINGS, ObserveSettings
-from barnabas.broker.settings.quotas import QUOTA_SETTINGS, QuotaSettings
+from barnabas.broker.settings.observe import ObserveSettings
+from barnabas.broker.settings.quotas import QuotaSettings
 from barnabas.broker.settings.security import LISTENER_PREFIX, PROTOCOL_MAP, SECURITY_SETTINGS, SecuritySettings
 from barnabas.broker.settings.unoffered import unoffered_settings
 from barnabas.broker.settings.unused import unused_settings
 from barnabas.coordinator.consumer.settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
-from barnabas.coordinator.groups.settings import GROUP_SETTINGS, GroupSettings
-from barnabas.coordinator.transactions.settings import TRANSACTION_SETTINGS, TransactionSettings
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update, setting
-from barnabas.replication.settings import REPLICATION_SETTINGS, ReplicationSettings
-from barnabas.storage.cleaner_settings import CLEANER_SETTINGS, CleanerSettings
+from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.transactions.settings import TransactionSettings
+from barnabas.model.declared import named
+from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
+from barnabas.replication.settings import ReplicationSettings
+from barnabas.storage.cleaner_settings import CleanerSettings
 from barnabas.storage.settings import TOPIC_SETTINGS, TopicSettings
 from barnabas.transport.java_stores import check_stores
 
@@ -45,6 +46,7 @@ UNSET: Final = {
 }
 LOCALHOST: Final = "localhost"
 LISTENERS_DEFAULT: Final = "PLAINTEXT://:9092"
+NODE_ID_DEFAULT: Final = 1
 
 
 def _endpoints_problem(value: Any) -> str | None:
@@ -65,11 +67,15 @@ def _directories_problem(value: Any) -> str | None:
     return None if len(set(value)) == len(value) else "a directory is there twice"
 
 
-def _own() -> Iterator[Setting]:
-    everywhere = Update.CLUSTER_WIDE
-    yield setting("node.id", Kind.INT, 1, "The number of this node in the cluster.", minimum=0)
-    yield setting("broker.rack", Kind.STRING, None, "Where this broker stands; replicas are spread over racks.")
-    yield setting(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings(ConnectionSettings):
+    """One typed value for each of the broker's own settings; topic defaults are together in ``topic_defaults``."""
+
+    node_id: int = named("node.id", Kind.INT, NODE_ID_DEFAULT, "The number of this node in the cluster.", minimum=0)
+    broker_rack: str | None = named(
+        "broker.rack", Kind.STRING, None, "Where this broker stands; replicas are spread over racks."
+    )
+    listeners: tuple[str, ...] = named(
         "listeners",
         Kind.LIST,
         (LISTENERS_DEFAULT,),
@@ -78,50 +84,109 @@ def _own() -> Iterator[Setting]:
         check=_listeners_problem,
         update=Update.PER_BROKER,
     )
-    yield setting(
+    advertised_listeners: tuple[str, ...] | None = named(
         "advertised.listeners",
         Kind.LIST,
         None,
         "The addresses that clients are told; without them a client is told the address that it used.",
         check=_endpoints_problem,
     )
-    yield setting(
+    log_dirs: tuple[str, ...] = named(
         "log.dirs", Kind.LIST, ("barnabas-data",), "The directories that hold the data.", check=_directories_problem
     )
-    yield setting(
-        "num.partitions", Kind.INT, 1, "Partitions of a topic that does not say how many.", minimum=1, update=everywhere
+    num_partitions: int = named(
+        "num.partitions",
+        Kind.INT,
+        1,
+        "Partitions of a topic that does not say how many.",
+        minimum=1,
+        update=Update.CLUSTER_WIDE,
     )
-    yield setting(
+    default_replication_factor: int = named(
         "default.replication.factor",
         Kind.INT,
         1,
         "Replicas of a topic that does not say how many.",
         minimum=1,
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
     )
-    yield setting(
+    auto_create_topics_enable: bool = named(
         "auto.create.topics.enable",
         Kind.BOOLEAN,
         True,
         "Whether asking for an unknown topic makes it.",
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
     )
-    yield setting("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics may be deleted.", update=everywhere)
-    yield setting(
+    delete_topic_enable: bool = named(
+        "delete.topic.enable", Kind.BOOLEAN, True, "Whether topics may be deleted.", update=Update.CLUSTER_WIDE
+    )
+    socket_request_max_bytes: int = named(
         "socket.request.max.bytes", Kind.INT, 100 * 1024 * 1024, "The largest request that is read.", minimum=1
     )
-    yield setting(
+    fetch_max_bytes: int = named(
         "fetch.max.bytes",
         Kind.INT,
         55 * 1024 * 1024,
         "The most that one fetch answers.",
         minimum=1024,
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
     )
-
-
-def _upkeep() -> Iterator[Setting]:
-    yield setting(
+    max_incremental_fetch_session_cache_slots: int = named(
+        "max.incremental.fetch.session.cache.slots", Kind.INT, 1000, "The most fetch sessions kept.", minimum=0
+    )
+    log_retention_check_interval_ms: int = named(
+        "log.retention.check.interval.ms", Kind.LONG, 300_000, "How often old segments are looked for.", minimum=1
+    )
+    replica_high_watermark_checkpoint_interval_ms: int = named(
+        "replica.high.watermark.checkpoint.interval.ms",
+        Kind.LONG,
+        5_000,
+        "How often high watermarks are saved.",
+        minimum=1,
+    )
+    offsets_topic_num_partitions: int = named(
+        "offsets.topic.num.partitions", Kind.INT, 50, "Partitions of the topic that keeps group offsets.", minimum=1
+    )
+    offsets_topic_replication_factor: int = named(
+        "offsets.topic.replication.factor", Kind.SHORT, 3, "Replicas of the topic that keeps group offsets.", minimum=1
+    )
+    offsets_topic_segment_bytes: int = named(
+        "offsets.topic.segment.bytes",
+        Kind.INT,
+        100 * 1024 * 1024,
+        "The segment size of the topic that keeps group offsets: small, so that it is compacted and loaded soon.",
+        minimum=1024 * 1024,
+    )
+    producer_id_expiration_check_interval_ms: int = named(
+        "producer.id.expiration.check.interval.ms",
+        Kind.INT,
+        600_000,
+        "How often producers that have been silent for too long are looked for.",
+        minimum=1,
+    )
+    producer_id_expiration_ms: int = named(
+        "producer.id.expiration.ms",
+        Kind.INT,
+        86_400_000,
+        "After what time a silent idempotent producer is forgotten.",
+        minimum=1,
+        update=Update.CLUSTER_WIDE,
+    )
+    metadata_log_max_record_bytes_between_snapshots: int = named(
+        "metadata.log.max.record.bytes.between.snapshots",
+        Kind.LONG,
+        20 * 1024 * 1024,
+        "How much metadata is written before the next snapshot of it.",
+        minimum=1,
+    )
+    metadata_log_max_snapshot_interval_ms: int = named(
+        "metadata.log.max.snapshot.interval.ms",
+        Kind.LONG,
+        3_600_000,
+        "After what time changed metadata is put into a snapshot; 0 switches this off.",
+        minimum=0,
+    )
+    barnabas_http_port: int = named(
         "barnabas.http.port",
         Kind.INT,
         0,
@@ -130,133 +195,9 @@ def _upkeep() -> Iterator[Setting]:
         minimum=FIRST_FREE,
         maximum=PORT_MAX,
     )
-    yield setting("barnabas.http.host", Kind.STRING, "127.0.0.1", "The address of that port; empty is every interface.")
-    yield setting(
-        "max.incremental.fetch.session.cache.slots", Kind.INT, 1000, "The most fetch sessions kept.", minimum=0
+    barnabas_http_host: str = named(
+        "barnabas.http.host", Kind.STRING, "127.0.0.1", "The address of that port; empty is every interface."
     )
-    yield setting(
-        "log.retention.check.interval.ms", Kind.LONG, 300_000, "How often old segments are looked for.", minimum=1
-    )
-    yield setting(
-        "replica.high.watermark.checkpoint.interval.ms",
-        Kind.LONG,
-        5_000,
-        "How often high watermarks are saved.",
-        minimum=1,
-    )
-    yield setting(
-        "offsets.topic.num.partitions", Kind.INT, 50, "Partitions of the topic that keeps group offsets.", minimum=1
-    )
-    yield setting(
-        "offsets.topic.replication.factor", Kind.SHORT, 3, "Replicas of the topic that keeps group offsets.", minimum=1
-    )
-    yield setting(
-        "offsets.topic.segment.bytes",
-        Kind.INT,
-        100 * 1024 * 1024,
-        "The segment size of the topic that keeps group offsets: small, so that it is compacted and loaded soon.",
-        minimum=1024 * 1024,
-    )
-    yield setting(
-        "producer.id.expiration.check.interval.ms",
-        Kind.INT,
-        600_000,
-        "How often producers that have been silent for too long are looked for.",
-        minimum=1,
-    )
-    yield setting(
-        "producer.id.expiration.ms",
-        Kind.INT,
-        86_400_000,
-        "After what time a silent idempotent producer is forgotten.",
-        minimum=1,
-        update=Update.CLUSTER_WIDE,
-    )
-    yield setting(
-        "metadata.log.max.record.bytes.between.snapshots",
-        Kind.LONG,
-        20 * 1024 * 1024,
-        "How much metadata is written before the next snapshot of it.",
-        minimum=1,
-    )
-    yield setting(
-        "metadata.log.max.snapshot.interval.ms",
-        Kind.LONG,
-        3_600_000,
-        "After what time changed metadata is put into a snapshot; 0 switches this off.",
-        minimum=0,
-    )
-
-
-def _topic_defaults() -> Iterator[Setting]:
-    """The broker settings that give topic settings their defaults."""
-    for topic in TOPIC_SETTINGS:
-        for place, name in enumerate(topic.synonyms):
-            unit = UNITS_MS.get(name)
-            coarse: dict[str, Any] = {"kind": Kind.INT, "minimum": None} if unit else {}
-            default = None if name in UNSET or (place and not unit) else topic.default
-            if unit and default is not None:
-                default //= unit
-            yield replace(topic, name=name, synonyms=(), default=default, **coarse)
-
-
-def _table() -> SettingTable:
-    own = [*_own(), *CONNECTION_SETTINGS, *_upkeep(), *CLEANER_SETTINGS, *REPLICATION_SETTINGS]
-    own += [*unused_settings(), *unoffered_settings()]
-    own += [
-        *OBSERVE_SETTINGS,
-        *QUOTA_SETTINGS,
-        *GROUP_SETTINGS,
-        *CONSUMER_GROUP_SETTINGS,
-        *TRANSACTION_SETTINGS,
-        *SECURITY_SETTINGS,
-        *CLUSTER_SETTINGS,
-    ]
-    taken = {setting.name for setting in own}
-    return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
-
-
-BROKER_SETTINGS: Final = _table()
-ALIASES: Final = {"log.dir": "log.dirs", "broker.id": "node.id"}
-
-
-def is_known(name: str) -> bool:
-    """Whether a setting has this name; the metadata log may also hold names that mean something to Kafka's plugins."""
-    return name in BROKER_SETTINGS or name.startswith(LISTENER_PREFIX)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSettings:
-    """One typed value for each of the broker's own settings; topic defaults are together in ``topic_defaults``."""
-
-    node_id: int
-    broker_rack: str | None
-    listeners: tuple[str, ...]
-    advertised_listeners: tuple[str, ...] | None
-    log_dirs: tuple[str, ...]
-    num_partitions: int
-    default_replication_factor: int
-    auto_create_topics_enable: bool
-    delete_topic_enable: bool
-    socket_request_max_bytes: int
-    fetch_max_bytes: int
-    connections_max_idle_ms: int
-    max_connections: int
-    max_connections_per_ip: int
-    max_connections_per_ip_overrides: str
-    max_request_partition_size_limit: int
-    max_incremental_fetch_session_cache_slots: int
-    log_retention_check_interval_ms: int
-    replica_high_watermark_checkpoint_interval_ms: int
-    offsets_topic_num_partitions: int
-    offsets_topic_replication_factor: int
-    offsets_topic_segment_bytes: int
-    producer_id_expiration_check_interval_ms: int
-    producer_id_expiration_ms: int
-    metadata_log_max_record_bytes_between_snapshots: int
-    metadata_log_max_snapshot_interval_ms: int
-    barnabas_http_port: int
-    barnabas_http_host: str
     cluster: ClusterSettings
     observe: ObserveSettings
     quotas: QuotaSettings
@@ -280,25 +221,22 @@ class BrokerSettings:
         values = BROKER_SETTINGS.parse(
             {name: text for name, text in every.items() if not name.startswith(LISTENER_PREFIX)}
         )
-        own = {
-            setting.attribute: values.get(setting.name, setting.default)
-            for setting in BROKER_SETTINGS
-            if setting.attribute in cls.__dataclass_fields__
-        }
         topic_defaults = _defaults_of(values)
         groups = GroupSettings.of(values, message_bytes_max=topic_defaults.max_message_bytes)
         listener_names = _listener_names(values)
         # The order of a list that came while running says nothing: brokers go on reaching each other as they did.
         at_start = BROKER_SETTINGS["listeners"].parse(given.get("listeners", LISTENERS_DEFAULT))
         names_at_start = [endpoint.name for endpoint in parse_endpoints(at_start)]
-        cluster = ClusterSettings.of(values, listener_names, at_start=names_at_start, node_id=own["node_id"])
+        cluster = ClusterSettings.of(
+            values, listener_names, at_start=names_at_start, node_id=values.get("node.id", NODE_ID_DEFAULT)
+        )
         gone = [name for name in names_at_start if name not in listener_names]
         for_listeners = {**_not_about(gone, given), **_about_known(dynamic, listener_names)}
-        return cls(
-            **own,
+        return cls.of_values(
+            values,
             cluster=cluster,
-            observe=ObserveSettings.of(values),
-            quotas=QuotaSettings.of(values),
+            observe=ObserveSettings.of_values(values),
+            quotas=QuotaSettings.of_values(values),
             security=SecuritySettings.of(
                 listener_names, for_listeners, for_controllers=cluster.controller_listener_names
             ),
@@ -306,9 +244,9 @@ class BrokerSettings:
             consumer_groups=ConsumerGroupSettings.of(
                 values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
             ),
-            transactions=TransactionSettings.of(values),
-            cleaner=CleanerSettings.of(values),
-            replication=ReplicationSettings.of(values),
+            transactions=TransactionSettings.of_values(values),
+            cleaner=CleanerSettings.of_values(values),
+            replication=ReplicationSettings.of_values(values),
             topic_defaults=topic_defaults,
             given=given,
             dynamic=dynamic,
@@ -349,6 +287,43 @@ class BrokerSettings:
         return setting.default if text is None else setting.parse(text)
 
 
+def _topic_defaults() -> Iterator[Setting]:
+    """The broker settings that give topic settings their defaults."""
+    for topic in TOPIC_SETTINGS:
+        for place, name in enumerate(topic.synonyms):
+            unit = UNITS_MS.get(name)
+            coarse: dict[str, Any] = {"kind": Kind.INT, "minimum": None} if unit else {}
+            default = None if name in UNSET or (place and not unit) else topic.default
+            if unit and default is not None:
+                default //= unit
+            yield replace(topic, name=name, synonyms=(), default=default, **coarse)
+
+
+def _table() -> SettingTable:
+    own = [*BrokerSettings.table(), *CleanerSettings.table(), *ReplicationSettings.table()]
+    own += [*unused_settings(), *unoffered_settings()]
+    own += [
+        *ObserveSettings.table(),
+        *QuotaSettings.table(),
+        *GroupSettings.table(),
+        *CONSUMER_GROUP_SETTINGS,
+        *TransactionSettings.table(),
+        *SECURITY_SETTINGS,
+        *CLUSTER_SETTINGS,
+    ]
+    taken = {setting.name for setting in own}
+    return SettingTable([*own, *(setting for setting in _topic_defaults() if setting.name not in taken)])
+
+
+BROKER_SETTINGS: Final = _table()
+ALIASES: Final = {"log.dir": "log.dirs", "broker.id": "node.id"}
+
+
+def is_known(name: str) -> bool:
+    """Whether a setting has this name; the metadata log may also hold names that mean something to Kafka's plugins."""
+    return name in BROKER_SETTINGS or name.startswith(LISTENER_PREFIX)
+
+
 def _listener_names(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of all listeners; those that are advertised must be among them."""
     names = tuple(endpoint.name for endpoint in parse_endpoints(values.get("listeners", (LISTENERS_DEFAULT,))))
@@ -380,4 +355,4 @@ def _defaults_of(values: Mapping[str, Any]) -> TopicSettings:
                 unit = UNITS_MS.get(name, 1)
                 found[topic.name] = values[name] * unit if unit > 1 and values[name] >= 0 else values[name]
                 break
-    return TopicSettings.of(found)
+    return TopicSettings.of_values(found)

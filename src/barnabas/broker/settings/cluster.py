@@ -6,13 +6,14 @@ The quorum's own timings are declared in ``raft.settings`` and come along here; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from barnabas.broker.settings.endpoints import PORT_MAX
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, setting
-from barnabas.raft.settings import RAFT_SETTINGS, RaftSettings
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import InvalidSetting, Kind, SettingTable, setting
+from barnabas.raft.settings import RaftSettings
 
 BROKER_ROLE: Final = "broker"
 CONTROLLER_ROLE: Final = "controller"
@@ -76,8 +77,50 @@ def _names_problem(value: Sequence[str]) -> str | None:
     return None if len(set(value)) == len(value) else "a listener is there twice"
 
 
-def _membership() -> Iterator[Setting]:
-    yield setting(
+# Settings whose values are combined into one field of ClusterSettings.
+_COMBINED: Final = SettingTable(
+    (
+        setting(
+            "controller.quorum.bootstrap.servers",
+            Kind.LIST,
+            (),
+            "Controllers, as host:port of their controller listeners, that are asked which cluster to join.",
+            check=_servers_problem,
+        ),
+        setting(
+            "controller.quorum.voters",
+            Kind.LIST,
+            (),
+            "The first controllers, as id@host:port. If there is no cluster yet, the one with the lowest id founds it "
+            "and the others join it as voters; from then on the voters are kept in the metadata log.",
+            check=_voters_problem,
+        ),
+        setting(
+            "inter.broker.listener.name",
+            Kind.STRING,
+            None,
+            "The listener by which brokers reach each other; without it, the first that is not for controllers.",
+        ),
+        setting(
+            "security.inter.broker.protocol",
+            Kind.STRING,
+            None,
+            "The listener by which brokers reach each other, by the protocol that it is named after.",
+            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        ),
+        setting(
+            "barnabas.new.cluster",
+            Kind.BOOLEAN,
+            False,
+            "Whether a node with empty directories may found a cluster although it has servers to ask for one.",
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings(Declared):
+    roles: tuple[str, ...] = named(
         "process.roles",
         Kind.LIST,
         (BROKER_ROLE, CONTROLLER_ROLE),
@@ -85,97 +128,47 @@ def _membership() -> Iterator[Setting]:
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
         check=_roles_problem,
     )
-    yield setting(
+    controller_listener_names: tuple[str, ...] = named(
         "controller.listener.names",
         Kind.LIST,
         CONTROLLER_LISTENERS_DEFAULT,
         "Which of the listeners are for controllers; the first is the one by which this node reaches the others.",
         check=_names_problem,
+        convert=lambda names: tuple(name.upper() for name in names),
     )
-    yield setting(
-        "controller.quorum.bootstrap.servers",
-        Kind.LIST,
-        (),
-        "Controllers, as host:port of their controller listeners, that are asked which cluster to join.",
-        check=_servers_problem,
-    )
-    yield setting(
-        "controller.quorum.voters",
-        Kind.LIST,
-        (),
-        "The first controllers, as id@host:port. If there is no cluster yet, the one with the lowest id founds it and "
-        "the others join it as voters; from then on the voters are kept in the metadata log.",
-        check=_voters_problem,
-    )
-    yield setting(
-        "inter.broker.listener.name",
-        Kind.STRING,
-        None,
-        "The listener by which brokers reach each other; without it, the first that is not for controllers.",
-    )
-    yield setting(
-        "security.inter.broker.protocol",
-        Kind.STRING,
-        None,
-        "The listener by which brokers reach each other, by the protocol that it is named after.",
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    )
-    yield setting(
-        "barnabas.new.cluster",
-        Kind.BOOLEAN,
-        False,
-        "Whether a node with empty directories may found a cluster although it has servers to ask for one.",
-    )
-
-
-def _life() -> Iterator[Setting]:
-    yield setting(
+    heartbeat_interval_ms: int = named(
         "broker.heartbeat.interval.ms", Kind.INT, 2000, "How often a broker tells the controller of itself.", minimum=1
     )
-    yield setting(
+    session_timeout_ms: int = named(
         "broker.session.timeout.ms",
         Kind.INT,
         9000,
         "After how long a silence the controller fences a broker.",
         minimum=1,
     )
-    yield setting(
+    registration_timeout_ms: int = named(
         "initial.broker.registration.timeout.ms",
         Kind.INT,
         60_000,
         "How long a starting broker tries to register before it gives up.",
         minimum=1,
     )
-    yield setting(
+    has_controlled_shutdown: bool = named(
         "controlled.shutdown.enable",
         Kind.BOOLEAN,
         True,
         "Whether a broker that is stopped first lets others lead its partitions.",
     )
-    yield setting(
+    idle_interval_ms: int = named(
         "metadata.max.idle.interval.ms",
         Kind.INT,
         500,
         "How often the active controller writes a record when there is nothing else to write; 0 means never.",
         minimum=0,
     )
-
-
-CLUSTER_SETTINGS: Final = SettingTable([*_membership(), *_life(), *RAFT_SETTINGS])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSettings:
-    roles: tuple[str, ...]
-    controller_listener_names: tuple[str, ...]
     bootstrap_servers: tuple[Server, ...]
     inter_broker_listener_name: str | None  # None on a node that is no broker
     may_found_cluster: bool
-    heartbeat_interval_ms: int
-    session_timeout_ms: int
-    registration_timeout_ms: int
-    has_controlled_shutdown: bool
-    idle_interval_ms: int
     raft: RaftSettings
 
     @property
@@ -197,35 +190,35 @@ class ClusterSettings:
 
         ``at_start``: the listeners that the node was started with; others may have come since.
         """
-        own = CLUSTER_SETTINGS.filled(values)
-        for_controllers = tuple(name.upper() for name in own["controller.listener.names"])
-        roles = own["process.roles"]
-        voters = parse_voters(own["controller.quorum.voters"])
-        _check_voters(roles, node_id, voters)
+        given = _COMBINED.filled(values)
+        voters = parse_voters(given["controller.quorum.voters"])
         others = [server for number, server in voters.items() if number != node_id]
-        named = [parse_server(text) for text in own["controller.quorum.bootstrap.servers"]]
-        bootstrap = tuple(dict.fromkeys([*named, *others]))
-        _check_listeners(roles, listener_names, for_controllers, has_servers=bool(bootstrap))
-        if own["broker.heartbeat.interval.ms"] * 2 > own["broker.session.timeout.ms"]:
+        named_servers = [parse_server(text) for text in given["controller.quorum.bootstrap.servers"]]
+        raft = RaftSettings.of_values(values)
+        made = cls.of_values(
+            values,
+            bootstrap_servers=tuple(dict.fromkeys([*named_servers, *others])),
+            inter_broker_listener_name=None,
+            may_found_cluster=given["barnabas.new.cluster"] or node_id == min(voters, default=None),
+            raft=raft,
+        )
+        _check_voters(made.roles, node_id, voters)
+        for_controllers = made.controller_listener_names
+        _check_listeners(made.roles, listener_names, for_controllers, has_servers=bool(made.bootstrap_servers))
+        if made.heartbeat_interval_ms * 2 > made.session_timeout_ms:
             raise InvalidSetting("broker.heartbeat.interval.ms must be at most half of broker.session.timeout.ms")
-        raft = RaftSettings.of(values)
-        if own["inter.broker.listener.name"] and own["security.inter.broker.protocol"]:
+        if given["inter.broker.listener.name"] and given["security.inter.broker.protocol"]:
             raise InvalidSetting("inter.broker.listener.name and security.inter.broker.protocol: only one may be set")
         first = next((name for name in at_start if name not in for_controllers), None)
-        chosen = own["inter.broker.listener.name"] or own["security.inter.broker.protocol"] or first
-        return cls(
-            roles=roles,
-            controller_listener_names=for_controllers,
-            bootstrap_servers=bootstrap,
+        chosen = given["inter.broker.listener.name"] or given["security.inter.broker.protocol"] or first
+        return replace(
+            made,
             inter_broker_listener_name=_inter_broker(chosen, listener_names, for_controllers),
-            may_found_cluster=own["barnabas.new.cluster"] or node_id == min(voters, default=None),
-            heartbeat_interval_ms=own["broker.heartbeat.interval.ms"],
-            session_timeout_ms=own["broker.session.timeout.ms"],
-            registration_timeout_ms=own["initial.broker.registration.timeout.ms"],
-            has_controlled_shutdown=own["controlled.shutdown.enable"],
-            idle_interval_ms=own["metadata.max.idle.interval.ms"],
-            raft=replace(raft, auto_join_enable=raft.auto_join_enable and CONTROLLER_ROLE in roles),
+            raft=replace(raft, auto_join_enable=raft.auto_join_enable and made.is_controller),
         )
+
+
+CLUSTER_SETTINGS: Final = SettingTable([*ClusterSettings.table(), *_COMBINED, *RaftSettings.table()])
 
 
 def _check_voters(roles: Sequence[str], node_id: int, voters: Mapping[int, Server]) -> None:

@@ -6,10 +6,11 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
-from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update, setting
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Update
 
 
 def parse_overrides(text: str) -> dict[str, int]:
@@ -31,35 +32,36 @@ def _overrides_problem(value: Any) -> str | None:
     return None
 
 
-def _connections() -> Iterator[Setting]:
-    everywhere = Update.CLUSTER_WIDE
-    yield setting(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings(Declared):
+    """Base class of the broker's settings."""
+
+    connections_max_idle_ms: int = named(
         "connections.max.idle.ms", Kind.LONG, 600_000, "After what time a silent connection is closed.", minimum=1
     )
-    yield setting("max.connections", Kind.INT, INT32_MAX, "The most connections at once.", minimum=0, update=everywhere)
-    yield setting(
+    max_connections: int = named(
+        "max.connections", Kind.INT, INT32_MAX, "The most connections at once.", minimum=0, update=Update.CLUSTER_WIDE
+    )
+    max_connections_per_ip: int = named(
         "max.connections.per.ip",
         Kind.INT,
         INT32_MAX,
         "The most connections from one address.",
         minimum=0,
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
     )
-    yield setting(
+    max_connections_per_ip_overrides: str = named(
         "max.connections.per.ip.overrides",
         Kind.STRING,
         "",
         "Addresses with a limit of their own, as address:count, separated by commas.",
-        update=everywhere,
+        update=Update.CLUSTER_WIDE,
         check=_overrides_problem,
     )
-    yield setting(
+    max_request_partition_size_limit: int = named(
         "max.request.partition.size.limit",
         Kind.INT,
         2000,
         "The most partitions in one answer about partitions.",
         minimum=1,
     )
-
-
-CONNECTION_SETTINGS: Final = SettingTable(_connections())

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import InvalidSetting, Kind, SettingTable, setting
 from barnabas.security.plain import LOGIN_MODULE as PLAIN_MODULE
 from barnabas.security.plain import MECHANISM as PLAIN
 from barnabas.security.plain import parse_options
@@ -46,51 +47,32 @@ def _jaas(mechanism: str) -> str:
     return f"{mechanism.lower()}.sasl.jaas.config"
 
 
-LINK_SETTINGS: Final = SettingTable(
-    (
-        Setting(
-            name="sasl.mechanism.inter.broker.protocol",
-            kind=Kind.STRING,
-            default=None,
-            doc="How brokers sign in to each other; without it, in the one way that a login is given for.",
-            choices=tuple(MODULES),
-        ),
-        Setting(
-            name="sasl.mechanism.controller.protocol",
-            kind=Kind.STRING,
-            default=None,
-            doc="How nodes sign in to controllers; without it, in the one way that a login is given for.",
-            choices=tuple(MODULES),
-        ),
-        Setting(
-            name="ssl.endpoint.identification.algorithm",
-            kind=Kind.STRING,
-            default=HTTPS,
-            doc="Whether the certificate of a node that is dialled must name its host: https, or empty for no.",
-            choices=(HTTPS, ""),
-        ),
-        *(
-            Setting(
-                name=_jaas(mechanism),
-                kind=Kind.PASSWORD,
-                default=None,
-                doc=f"The login by {mechanism}: ScramLoginModule required username=NAME password=PASSWORD;",
-                sensitive=True,
-                check=_check(mechanism),
-            )
-            for mechanism in SCRAM_MECHANISMS
-        ),
-    )
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkSettings:
+class LinkSettings(Declared):
     """What holds where a listener of this kind is dialled."""
 
-    inter_broker_mechanism: str | None
-    controller_mechanism: str | None
-    checks_host: bool
+    inter_broker_mechanism: str | None = named(
+        "sasl.mechanism.inter.broker.protocol",
+        Kind.STRING,
+        None,
+        "How brokers sign in to each other; without it, in the one way that a login is given for.",
+        choices=tuple(MODULES),
+    )
+    controller_mechanism: str | None = named(
+        "sasl.mechanism.controller.protocol",
+        Kind.STRING,
+        None,
+        "How nodes sign in to controllers; without it, in the one way that a login is given for.",
+        choices=tuple(MODULES),
+    )
+    checks_host: bool = named(
+        "ssl.endpoint.identification.algorithm",
+        Kind.STRING,
+        HTTPS,
+        "Whether the certificate of a node that is dialled must name its host: https, or empty for no.",
+        choices=(HTTPS, ""),
+        convert=lambda algorithm: algorithm == HTTPS,
+    )
     logins: Mapping[str, Credentials] = field(repr=False)  # by mechanism
 
     @classmethod
@@ -101,9 +83,22 @@ class LinkSettings:
             login = parse_login(mechanism, text) if text else None
             if login is not None:
                 logins[mechanism] = login
-        return cls(
-            inter_broker_mechanism=values["sasl.mechanism.inter.broker.protocol"],
-            controller_mechanism=values["sasl.mechanism.controller.protocol"],
-            checks_host=values["ssl.endpoint.identification.algorithm"] == HTTPS,
-            logins=logins,
-        )
+        return cls.of_values(values, logins=logins)
+
+
+LINK_SETTINGS: Final = SettingTable(
+    (
+        *LinkSettings.table(),
+        *(
+            setting(
+                _jaas(mechanism),
+                Kind.PASSWORD,
+                None,
+                f"The login by {mechanism}: ScramLoginModule required username=NAME password=PASSWORD;",
+                sensitive=True,
+                check=_check(mechanism),
+            )
+            for mechanism in SCRAM_MECHANISMS
+        ),
+    )
+)

@@ -6,12 +6,12 @@ start: it would believe anybody. None of them can be changed from afar.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.http.client import parse_url
-from barnabas.model.settings import InvalidSetting, Kind, Setting, setting
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import InvalidSetting, Kind, SettingTable, setting
 from barnabas.security.oauthbearer import MECHANISM, Expectations
 from barnabas.security.plain import parse_options
 
@@ -44,62 +44,57 @@ def _login_problem(value: Any) -> str | None:
     return None
 
 
-def oauth_settings() -> Iterator[Setting]:
-    yield setting(
-        KEY_URL, Kind.STRING, None, "Where the issuer of tokens shows its keys (JWKS), by http or https.",
+def _or_none_at_all(values: tuple[str, ...] | None) -> tuple[str, ...]:
+    return values or ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSettings(Declared):
+    url: str | None = named(
+        KEY_URL,
+        Kind.STRING,
+        None,
+        "Where the issuer of tokens shows its keys (JWKS), by http or https.",
         check=_url_problem,
-    )  # fmt: skip
-    yield setting(KEY_FILE, Kind.STRING, None, "A file with the keys of the issuer of tokens (JWKS).")
-    yield setting(
+    )
+    file: str | None = named(KEY_FILE, Kind.STRING, None, "A file with the keys of the issuer of tokens (JWKS).")
+    refresh_ms: int = named(
         f"{PREFIX}jwks.endpoint.refresh.ms", Kind.LONG, 3_600_000, "How often the keys are looked at again.", minimum=1
     )
-    yield setting(
+    retry_ms: int = named(
         f"{PREFIX}jwks.endpoint.retry.backoff.ms",
         Kind.LONG,
         100,
         "How soon the keys are asked for again after a failure; it doubles each time.",
         minimum=1,
     )
-    yield setting(f"{PREFIX}jwks.endpoint.retry.backoff.max.ms", Kind.LONG, 10_000, "The longest such wait.", minimum=1)
-    yield setting(f"{PREFIX}expected.audience", Kind.LIST, None, "For whom tokens must be; one of these.")
-    yield setting(f"{PREFIX}expected.issuer", Kind.STRING, None, "From whom tokens must be.")
-    yield setting(f"{PREFIX}sub.claim.name", Kind.STRING, "sub", "Which claim names the user.")
-    yield setting(f"{PREFIX}scope.claim.name", Kind.STRING, "scope", "Which claim holds the scope.")
-    yield setting(
-        "oauthbearer.sasl.server.callback.handler.class", Kind.STRING, None,
-        "Who checks tokens: as in Kafka, but they are checked without it too.", choices=CHECKERS,
-    )  # fmt: skip
-    yield setting(
-        "oauthbearer.sasl.jaas.config", Kind.PASSWORD, None, "As in Kafka: OAuthBearerLoginModule required;",
-        sensitive=True, check=_login_problem,
-    )  # fmt: skip
-    yield setting(f"{PREFIX}clock.skew.seconds", Kind.INT, 30, "By how much the issuer's clock may differ.", minimum=0)
+    retry_ms_max: int = named(
+        f"{PREFIX}jwks.endpoint.retry.backoff.max.ms", Kind.LONG, 10_000, "The longest such wait.", minimum=1
+    )
+    audiences: tuple[str, ...] = named(
+        f"{PREFIX}expected.audience", Kind.LIST, None, "For whom tokens must be; one of these.", convert=_or_none_at_all
+    )
+    issuer: str | None = named(f"{PREFIX}expected.issuer", Kind.STRING, None, "From whom tokens must be.")
+    subject_claim: str = named(f"{PREFIX}sub.claim.name", Kind.STRING, "sub", "Which claim names the user.")
+    scope_claim: str = named(f"{PREFIX}scope.claim.name", Kind.STRING, "scope", "Which claim holds the scope.")
+    skew_ms: int = named(
+        f"{PREFIX}clock.skew.seconds",
+        Kind.INT,
+        30,
+        "By how much the issuer's clock may differ.",
+        minimum=0,
+        convert=lambda seconds: seconds * 1000,
+    )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthSettings:
-    url: str | None
-    file: str | None
-    refresh_ms: int
-    retry_ms: int
-    retry_ms_max: int
-    expected: Expectations
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> OAuthSettings:
-        return cls(
-            url=values[KEY_URL],
-            file=values[KEY_FILE],
-            refresh_ms=values[f"{PREFIX}jwks.endpoint.refresh.ms"],
-            retry_ms=values[f"{PREFIX}jwks.endpoint.retry.backoff.ms"],
-            retry_ms_max=values[f"{PREFIX}jwks.endpoint.retry.backoff.max.ms"],
-            expected=Expectations(
-                issuer=values[f"{PREFIX}expected.issuer"] or None,
-                audiences=values[f"{PREFIX}expected.audience"] or (),
-                subject_claim=values[f"{PREFIX}sub.claim.name"],
-                scope_claim=values[f"{PREFIX}scope.claim.name"],
-                skew_ms=values[f"{PREFIX}clock.skew.seconds"] * 1000,
-            ),
+    @property
+    def expected(self) -> Expectations:
+        """What a token must say to be believed."""
+        return Expectations(
+            issuer=self.issuer or None,
+            audiences=self.audiences,
+            subject_claim=self.subject_claim,
+            scope_claim=self.scope_claim,
+            skew_ms=self.skew_ms,
         )
 
     def check(self, listener: str) -> None:
@@ -112,3 +107,26 @@ class OAuthSettings:
                 f"{offered} it does not say whose tokens are believed: set {PREFIX}expected.issuer and "
                 f"{PREFIX}expected.audience"
             )
+
+
+# What files for Kafka set so that tokens are checked; here they always are.
+OAUTH_SETTINGS: Final = SettingTable(
+    (
+        *OAuthSettings.table(),
+        setting(
+            "oauthbearer.sasl.server.callback.handler.class",
+            Kind.STRING,
+            None,
+            "Who checks tokens: as in Kafka, but they are checked without it too.",
+            choices=CHECKERS,
+        ),
+        setting(
+            "oauthbearer.sasl.jaas.config",
+            Kind.PASSWORD,
+            None,
+            "As in Kafka: OAuthBearerLoginModule required;",
+            sensitive=True,
+            check=_login_problem,
+        ),
+    )
+)

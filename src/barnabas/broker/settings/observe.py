@@ -6,67 +6,43 @@ its own there (``barnabas.http.port``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from barnabas.model.settings import Kind, Setting, SettingTable, setting
+from barnabas.model.declared import Declared, named
+from barnabas.model.settings import Kind
 from barnabas.observe.lines import FORMATS, LINES
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-def _settings() -> Iterator[Setting]:
-    yield setting(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserveSettings(Declared):
+    slow_ms: int = named(
         "barnabas.slow.request.ms",
         Kind.INT,
         1000,
         "Requests that take longer are logged; 0 means none. Waiting for records or members does not count.",
         minimum=0,
     )
-    yield setting(
+    log_format: str = named(
         "barnabas.log.format", Kind.STRING, LINES, "Log lines as text or as one JSON object each.", choices=FORMATS
     )
-    yield setting("barnabas.log.level", Kind.STRING, "WARNING", "What is logged.", choices=LEVELS)
-    yield setting("barnabas.log.file", Kind.STRING, None, "The file that log lines go to; without one, standard error.")
-    yield setting(
+    log_level: str = named("barnabas.log.level", Kind.STRING, "WARNING", "What is logged.", choices=LEVELS)
+    log_file: str | None = named(
+        "barnabas.log.file", Kind.STRING, None, "The file that log lines go to; without one, standard error."
+    )
+    log_file_bytes_max: int = named(
         "barnabas.log.file.max.bytes",
         Kind.LONG,
         64 * 1024 * 1024,
         "At this size a log file is put aside and a new one begun.",
         minimum=1024,
     )
-    yield setting("barnabas.log.file.count", Kind.INT, 5, "How many files put aside are kept.", minimum=1)
-    yield setting(
+    log_file_count: int = named("barnabas.log.file.count", Kind.INT, 5, "How many files put aside are kept.", minimum=1)
+    has_audit: bool = named(
         "barnabas.audit.enable",
         Kind.BOOLEAN,
         True,
         "Whether changes by administrators, refused requests and failed sign-ins are logged, by barnabas.audit.",
     )
-
-
-OBSERVE_SETTINGS: Final = SettingTable(_settings())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObserveSettings:
-    slow_ms: int
-    log_format: str
-    log_level: str
-    log_file: str | None
-    log_file_bytes_max: int
-    log_file_count: int
-    has_audit: bool
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> ObserveSettings:
-        found = OBSERVE_SETTINGS.filled(values)
-        return cls(
-            slow_ms=found["barnabas.slow.request.ms"],
-            log_format=found["barnabas.log.format"],
-            log_level=found["barnabas.log.level"],
-            log_file=found["barnabas.log.file"],
-            log_file_bytes_max=found["barnabas.log.file.max.bytes"],
-            log_file_count=found["barnabas.log.file.count"],
-            has_audit=found["barnabas.audit.enable"],
-        )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from ssl import SSLContext
 from typing import Any, Final
 
 from barnabas.broker.settings.links import LINK_SETTINGS, LinkSettings
-from barnabas.broker.settings.oauth import OAuthSettings, oauth_settings
+from barnabas.broker.settings.oauth import OAUTH_SETTINGS, OAuthSettings
+from barnabas.model.declared import Declared, named
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update, setting
 from barnabas.security.oauthbearer import MECHANISM as OAUTHBEARER
 from barnabas.security.plain import MECHANISM as PLAIN
@@ -105,102 +106,6 @@ def _key_settings() -> Iterator[Setting]:
         )
 
 
-def _tls_settings() -> Iterator[Setting]:
-    yield setting(
-        PROTOCOL_MAP,
-        Kind.LIST,
-        PROTOCOL_MAP_DEFAULT,
-        "What is spoken on each listener, as NAME:PROTOCOL; for one that is open it does not change.",
-        check=_problem(parse_protocol_map),
-        update=Update.PER_BROKER,
-    )
-    yield from _key_settings()
-    yield setting(
-        "ssl.client.auth",
-        Kind.STRING,
-        "none",
-        "Whether clients must show a certificate.",
-        choices=tuple(CLIENT_AUTH),
-    )
-    yield setting(
-        "ssl.enabled.protocols",
-        Kind.LIST,
-        tuple(PROTOCOLS),
-        "The versions of TLS that are spoken.",
-        choices=tuple(PROTOCOLS),
-        check=lambda value: None if value else "name at least one",
-    )
-    yield setting(
-        "ssl.principal.mapping.rules",
-        Kind.STRING,
-        "DEFAULT",
-        "How the subject of a client's certificate becomes the name of its principal.",
-        check=_problem(MappingRules),
-    )
-
-
-def _sign_in_settings() -> Iterator[Setting]:
-    yield setting(
-        "sasl.enabled.mechanisms",
-        Kind.LIST,
-        (),
-        "The ways of signing in that are offered.",
-        choices=SASL_MECHANISMS,
-    )
-    yield setting(
-        "plain.sasl.jaas.config",
-        Kind.PASSWORD,
-        None,
-        "The users of PLAIN, as Kafka writes them: PlainLoginModule required user_NAME=PASSWORD ...;",
-        sensitive=True,
-        check=_problem(parse_users),
-    )
-    yield setting(
-        "sasl.server.max.receive.size",
-        Kind.INT,
-        524_288,
-        "The largest frame that is read before sign-in.",
-        minimum=1,
-    )
-    yield setting(
-        "connections.max.reauth.ms",
-        Kind.LONG,
-        0,
-        "After what time a client must sign in again; 0 means never.",
-        minimum=0,
-    )
-    yield setting(
-        "connection.failed.authentication.delay.ms",
-        Kind.INT,
-        100,
-        "How long a client that failed to sign in waits for its answer.",
-        minimum=0,
-    )
-
-
-def _rights_settings() -> Iterator[Setting]:
-    yield setting(
-        "authorizer.class.name",
-        Kind.STRING,
-        "",
-        "Whether rights are checked: empty, or the name of Kafka's authorizer, which stands for ours.",
-        choices=("", STANDARD_AUTHORIZER),
-    )
-    yield setting(
-        "super.users",
-        Kind.STRING,
-        "",
-        "Principals that may do everything, as User:alice;User:bob.",
-        check=_problem(parse_super_users),
-    )
-    yield setting(
-        "allow.everyone.if.no.acl.found",
-        Kind.BOOLEAN,
-        False,
-        "Whether everybody may do everything to a resource that no rule is about.",
-    )
-
-
 # Not about one listener, but about all of them or the broker as a whole.
 _WHOLE_BROKER: Final = (
     PROTOCOL_MAP,
@@ -210,45 +115,63 @@ _WHOLE_BROKER: Final = (
 )
 
 
-def _all_settings() -> Iterator[Setting]:
-    every = [*_tls_settings(), *_sign_in_settings(), *oauth_settings(), *_rights_settings(), *LINK_SETTINGS]
-    return (replace(each, per_listener=each.name not in _WHOLE_BROKER) for each in every)
-
-
-SECURITY_SETTINGS: Final = SettingTable(_all_settings())
-
-
-def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What is given for single listeners: by the listener's name in upper case, then by setting."""
-    found: dict[str, dict[str, str]] = {}
-    for full, text in given.items():
-        if not full.startswith(LISTENER_PREFIX):
-            continue
-        name, dot, setting = full.removeprefix(LISTENER_PREFIX).partition(".")
-        if not dot or setting in _WHOLE_BROKER or setting not in SECURITY_SETTINGS:
-            hint = SECURITY_SETTINGS.suggestion(setting)
-            raise InvalidSetting(f"{full!r} cannot be set for one listener{hint}")
-        found.setdefault(name.upper(), {})[setting] = text
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSecurity:
+class ListenerSecurity(Declared):
     """What holds on one listener."""
 
     name: str
     protocol: Protocol
     tls: TlsFiles
-    client_auth: str
-    tls_protocols: tuple[str, ...]
-    mapping_rules: MappingRules
-    mechanisms: tuple[str, ...]
-    plain_users: Mapping[str, str] = field(repr=False)
     oauth: OAuthSettings
     link: LinkSettings
-    session_ms: int  # 0: a sign-in lasts as long as the connection
-    failure_delay_ms: int
-    frame_bytes_max: int  # before sign-in
+    client_auth: str = named(
+        "ssl.client.auth", Kind.STRING, "none", "Whether clients must show a certificate.", choices=tuple(CLIENT_AUTH)
+    )
+    tls_protocols: tuple[str, ...] = named(
+        "ssl.enabled.protocols",
+        Kind.LIST,
+        tuple(PROTOCOLS),
+        "The versions of TLS that are spoken.",
+        choices=tuple(PROTOCOLS),
+        check=lambda value: None if value else "name at least one",
+    )
+    mapping_rules: MappingRules = named(
+        "ssl.principal.mapping.rules",
+        Kind.STRING,
+        "DEFAULT",
+        "How the subject of a client's certificate becomes the name of its principal.",
+        check=_problem(MappingRules),
+        convert=MappingRules,
+    )
+    mechanisms: tuple[str, ...] = named(
+        "sasl.enabled.mechanisms", Kind.LIST, (), "The ways of signing in that are offered.", choices=SASL_MECHANISMS
+    )
+    plain_users: Mapping[str, str] = named(
+        "plain.sasl.jaas.config",
+        Kind.PASSWORD,
+        None,
+        "The users of PLAIN, as Kafka writes them: PlainLoginModule required user_NAME=PASSWORD ...;",
+        sensitive=True,
+        check=_problem(parse_users),
+        convert=lambda text: parse_users(text) if text else {},
+    )
+    frame_bytes_max: int = named(
+        "sasl.server.max.receive.size", Kind.INT, 524_288, "The largest frame that is read before sign-in.", minimum=1
+    )
+    session_ms: int = named(
+        "connections.max.reauth.ms",
+        Kind.LONG,
+        0,
+        "After what time a client must sign in again; 0 means never.",
+        minimum=0,
+    )
+    failure_delay_ms: int = named(
+        "connection.failed.authentication.delay.ms",
+        Kind.INT,
+        100,
+        "How long a client that failed to sign in waits for its answer.",
+        minimum=0,
+    )
 
     def check(self) -> None:
         """InvalidSetting if nobody could ever sign in."""
@@ -269,12 +192,31 @@ class ListenerSecurity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecuritySettings:
+class SecuritySettings(Declared):
     listeners: Mapping[str, ListenerSecurity]  # by name
     for_controllers: ListenerSecurity | None  # where controllers are dialled, whether this node listens there or not
-    has_authorizer: bool
-    super_users: tuple[str, ...]
-    is_open_without_rules: bool
+    has_authorizer: bool = named(
+        "authorizer.class.name",
+        Kind.STRING,
+        "",
+        "Whether rights are checked: empty, or the name of Kafka's authorizer, which stands for ours.",
+        choices=("", STANDARD_AUTHORIZER),
+        convert=bool,
+    )
+    super_users: tuple[str, ...] = named(
+        "super.users",
+        Kind.STRING,
+        "",
+        "Principals that may do everything, as User:alice;User:bob.",
+        check=_problem(parse_super_users),
+        convert=parse_super_users,
+    )
+    is_open_without_rules: bool = named(
+        "allow.everyone.if.no.acl.found",
+        Kind.BOOLEAN,
+        False,
+        "Whether everybody may do everything to a resource that no rule is about.",
+    )
 
     @classmethod
     def of(
@@ -301,7 +243,8 @@ class SecuritySettings:
                 )
             listeners[name] = _listener(name, protocols[name], {**plain, **own.get(name, {})})
             listeners[name].check()
-        return cls(
+        return cls.of_values(
+            values,
             listeners=listeners,
             for_controllers=next(
                 (
@@ -311,10 +254,43 @@ class SecuritySettings:
                 ),
                 None,
             ),
-            has_authorizer=bool(values["authorizer.class.name"]),
-            super_users=parse_super_users(values["super.users"]),
-            is_open_without_rules=values["allow.everyone.if.no.acl.found"],
         )
+
+
+def _all_settings() -> Iterator[Setting]:
+    every = [
+        setting(
+            PROTOCOL_MAP,
+            Kind.LIST,
+            PROTOCOL_MAP_DEFAULT,
+            "What is spoken on each listener, as NAME:PROTOCOL; for one that is open it does not change.",
+            check=_problem(parse_protocol_map),
+            update=Update.PER_BROKER,
+        ),
+        *_key_settings(),
+        *ListenerSecurity.table(),
+        *OAUTH_SETTINGS,
+        *SecuritySettings.table(),
+        *LINK_SETTINGS,
+    ]
+    return (replace(each, per_listener=each.name not in _WHOLE_BROKER) for each in every)
+
+
+SECURITY_SETTINGS: Final = SettingTable(_all_settings())
+
+
+def listener_settings(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What is given for single listeners: by the listener's name in upper case, then by setting."""
+    found: dict[str, dict[str, str]] = {}
+    for full, text in given.items():
+        if not full.startswith(LISTENER_PREFIX):
+            continue
+        name, dot, setting = full.removeprefix(LISTENER_PREFIX).partition(".")
+        if not dot or setting in _WHOLE_BROKER or setting not in SECURITY_SETTINGS:
+            hint = SECURITY_SETTINGS.suggestion(setting)
+            raise InvalidSetting(f"{full!r} cannot be set for one listener{hint}")
+        found.setdefault(name.upper(), {})[setting] = text
+    return found
 
 
 def _is_plain(listener_name: str) -> bool:
@@ -336,7 +312,8 @@ def _values(texts: Mapping[str, str]) -> dict[str, Any]:
 
 def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> ListenerSecurity:
     values = _values(texts)
-    return ListenerSecurity(
+    return ListenerSecurity.of_values(
+        values,
         name=name,
         protocol=protocol,
         tls=TlsFiles(
@@ -347,14 +324,6 @@ def _listener(name: str, protocol: Protocol, texts: Mapping[str, str]) -> Listen
             trust_store=values["ssl.truststore.location"],
             trusted_certificates=values["ssl.truststore.certificates"],
         ),
-        client_auth=values["ssl.client.auth"],
-        tls_protocols=values["ssl.enabled.protocols"],
-        mapping_rules=MappingRules(values["ssl.principal.mapping.rules"]),
-        mechanisms=values["sasl.enabled.mechanisms"],
-        plain_users=parse_users(values["plain.sasl.jaas.config"]) if values["plain.sasl.jaas.config"] else {},
-        oauth=OAuthSettings.of(values),
+        oauth=OAuthSettings.of_values(values),
         link=LinkSettings.of(values),
-        session_ms=values["connections.max.reauth.ms"],
-        failure_delay_ms=values["connection.failed.authentication.delay.ms"],
-        frame_bytes_max=values["sasl.server.max.receive.size"],
     )

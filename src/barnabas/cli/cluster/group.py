@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.client.group.lag import Lag
 
 WATCH_SECONDS: Final = 2.0
-WITHOUT_MEMBERS: Final = "0; nobody ever joined: who reads for it only commits offsets, as pipelines on Spark do"
+WITHOUT_MEMBERS: Final = "0; no member has ever joined: the group only stores offsets, as those of Spark pipelines do"
 CLEAR: Final = "\x1b[H\x1b[2J"  # a terminal's way back to an empty screen
 
 

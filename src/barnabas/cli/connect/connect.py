@@ -81,6 +81,7 @@ def _configure_worker(verb: Callable[..., ArgumentParser]) -> None:
     entry.add_argument("--data-dir", metavar="PATH", help="directory for checkpoints and logs (default: temporary)")
     entry.add_argument("--plugins", metavar="PATH", help="directory with plugins as Python files (default plugins)")
     entry.add_argument("--master", help="where Spark runs (default local[2])")
+    entry.add_argument("--with-parent", action="store_true", help="stop when standard input is closed")
     add_connection(entry)
 
 

@@ -6,13 +6,17 @@ import asyncio
 import signal
 import sys
 from argparse import Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.cli.serve.http_services import BUSY, parent_gone
 from barnabas.cli.serve.logs import write_logs
 from barnabas.cli.terminal.config_file import read_config
 from barnabas.cli.terminal.connection import attend, client_settings, pairs
 from barnabas.model.errors import BarnabasError
 from barnabas.ops.failure import Failure
+
+if TYPE_CHECKING:
+    from barnabas.connect.worker.worker import Worker
 
 OPTIONS: Final = {
     "host": "host",
@@ -43,21 +47,29 @@ def run_worker(arguments: Namespace) -> int:
         worker = Worker(settings, client)
     except BarnabasError as error:
         raise Failure(str(error)) from error
-    attend(_run(worker), is_long=True)
-    return 0
+    return attend(_run(worker, with_parent=arguments.with_parent), is_long=True)
 
 
-async def _run(worker: object) -> None:
-    from barnabas.connect.worker.worker import Worker
+async def _run(worker: Worker, *, with_parent: bool) -> int:
+    """Run until a signal or, if wanted, the end of the parent; return the exit code."""
+    from barnabas.rest.server import PortBusy
 
-    assert isinstance(worker, Worker)
-    stopping = asyncio.Event()
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stopping.set)
+        loop.add_signal_handler(each, stop.set)
+    stopping: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
+    if with_parent:
+        stopping.append(asyncio.ensure_future(parent_gone()))
     try:
         await worker.start()
         print(f"Connect's REST API is at {worker.url}; `barnabas connect list` shows connectors", file=sys.stderr)
-        await stopping.wait()
+        await asyncio.wait(stopping, return_when=asyncio.FIRST_COMPLETED)
+    except PortBusy as error:
+        print(f"barnabas: {error}; --port N takes another", file=sys.stderr)
+        return BUSY
     finally:
+        for waiting in stopping:
+            waiting.cancel()
         await worker.stop()
+    return 0

@@ -13,15 +13,15 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from barnabas.broker.settings.local_cluster import BROKERS_MAX, CONFIG_FILE, Address, local_cluster, properties_text
 from barnabas.broker.settings.profile import FOR_PEOPLE
-from barnabas.cli.serve.rest_process import RestProcess
 from barnabas.cli.serve.running import find_running, metrics_lines, supervised
-from barnabas.cli.serve.up import assignments
+from barnabas.cli.serve.side_process import SideProcess
+from barnabas.cli.serve.up import assignments, beside_brokers
 from barnabas.cli.terminal.config_file import properties
 from barnabas.cli.terminal.profiles import remember
 from barnabas.ops.failure import Failure
@@ -43,8 +43,9 @@ def up_cluster(
     ephemeral: bool,
     overrides: Iterable[str],
     restart: bool,
-    rest_ports: Mapping[str, int],
     profile: str | None = None,
+    rest_ports: Mapping[str, int] | None = None,
+    connect_port: int | None = None,
 ) -> int:
     if not 1 <= brokers <= BROKERS_MAX:
         raise Failure(f"--brokers takes 1 to {BROKERS_MAX}, not {brokers}")
@@ -54,11 +55,14 @@ def up_cluster(
         address = host or "127.0.0.1"
         configs = _configs(home, brokers=brokers, host=address, port=port, overrides=assignments(overrides))
         with supervised(home):
-            rest = None
-            if rest_ports:
-                listener = dict(properties(configs[0].read_text())).get("listeners", "")
-                rest = RestProcess(host=address, ports=rest_ports, listener=listener)
-            cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile, rest=rest)
+            beside = beside_brokers(
+                host=address,
+                listener=dict(properties(configs[0].read_text())).get("listeners", ""),
+                data_dir=home,
+                rest_ports=rest_ports or {},
+                connect_port=connect_port,
+            )
+            cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile, beside=beside)
             return asyncio.run(cluster.run())
     finally:
         if temporary:
@@ -102,9 +106,9 @@ class _Cluster:
         restarts: bool,
         is_ephemeral: bool,
         profile: str | None,
-        rest: RestProcess | None,
+        beside: Sequence[SideProcess],
     ) -> None:
-        self._rest = rest
+        self._beside = beside
         self._home = home
         self._profile = profile
         self._configs = configs
@@ -124,8 +128,8 @@ class _Cluster:
             await self._start_all()
             if not self._stop.is_set():
                 self._announce()
-                if self._rest is not None:
-                    self._rest.start(",".join(self._addresses[number] for number in sorted(self._addresses)))
+                for each in self._beside:
+                    each.start(",".join(self._addresses[number] for number in sorted(self._addresses)))
             while not self._stop.is_set() and self._watchers:
                 stopping = asyncio.ensure_future(self._stop.wait())
                 await asyncio.wait({stopping, *self._watchers.values()}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,8 +137,7 @@ class _Cluster:
                 self._watchers = {number: task for number, task in self._watchers.items() if not task.done()}
             return 0 if self._stop.is_set() else 1
         finally:
-            if self._rest is not None:
-                await self._rest.stop()
+            await asyncio.gather(*(each.stop() for each in self._beside))
             await self._stop_all()
 
     async def _start_all(self) -> None:
@@ -231,7 +234,7 @@ class _Cluster:
                 f"  KAFKA    {self._addresses[number]} · broker {number} · pid {self._children[number].pid}"
                 for number in sorted(self._addresses)
             ),
-            *(() if self._rest is None else self._rest.lines()),
+            *(line for each in self._beside for line in each.lines()),
             *metrics_lines(find_running(self._home)),
             f"  DATA     {os.path.relpath(self._home)} ({kept})",
             f"  try      barnabas topic create hello -p 6{address}",

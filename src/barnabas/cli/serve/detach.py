@@ -28,10 +28,10 @@ def detach_up(arguments: Namespace) -> int:
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    for name in ("console_port", "registry_port"):
-        if getattr(arguments, name, None) is not None:
+    for name in ("console_port", "registry_port", "connect_port"):
+        if getattr(arguments, name) is not None:
             words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
-    for name in ("restart", "no_rest"):
+    for name in ("restart", "no_rest", "connect"):
         if getattr(arguments, name, False):
             words.append(f"--{name.replace('_', '-')}")
     for override in arguments.overrides:

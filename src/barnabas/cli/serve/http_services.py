@@ -33,7 +33,7 @@ async def serve(services: list[Served], *, with_parent: bool = False) -> int:
         loop.add_signal_handler(number, stop.set)
     stopping: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
     if with_parent:
-        stopping.append(asyncio.ensure_future(_parent_gone()))
+        stopping.append(asyncio.ensure_future(parent_gone()))
     try:
         async with AsyncExitStack() as stack:
             servers = []
@@ -57,7 +57,7 @@ async def serve(services: list[Served], *, with_parent: bool = False) -> int:
             waiting.cancel()
 
 
-async def _parent_gone() -> None:
+async def parent_gone() -> None:
     """Until standard input, a pipe that the parent holds, is closed."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -29,6 +29,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)")
     add("--console-port", type=int, metavar="N", help="run the console at this port")
     add("--registry-port", type=int, metavar="N", help="run the schema registry at this port")
+    add("--connect", metavar="URL", help="URL of Connect's REST API, for the console")
     add("--with-parent", action="store_true", help="stop when standard input is closed")
     add_connection(parser)
 
@@ -52,6 +53,7 @@ def run(arguments: Namespace) -> int:
 def _console(arguments: Namespace, port: int, wanted: dict[str, int]) -> Start:
     options = Namespace(**vars(arguments))
     options.__dict__ |= console.defaults() | {"host": address_of_service("console", arguments.host), "port": port}
+    options.connect = arguments.connect
     if "registry" in wanted:
         options.schema_registry = f"http://{arguments.host}:{wanted['registry']}"
     return lambda: console.served(options)

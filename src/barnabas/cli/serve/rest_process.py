@@ -1,39 +1,35 @@
-"""The REST process as a child of ``barnabas up``: started when the broker is ready, restarted with back-off.
-
-Nothing that happens to it affects the broker. It is told to stop by closing its standard input, so it never outlives a
-parent that was killed.
-"""
+"""The REST process as a child of ``barnabas up``: the HTTP services of ``barnabas rest``."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Final
 
-from barnabas.cli.serve.http_services import BUSY
 from barnabas.cli.serve.rest_services import SERVICES, address_of_service
-
-BACKOFF_SECONDS: Final = 1.0
-BACKOFF_SECONDS_MAX: Final = 30.0
-STEADY_SECONDS: Final = 60.0  # after which the back-off starts anew
-STOP_SECONDS_MAX: Final = 15.0
+from barnabas.cli.serve.side_process import SideProcess
 
 
-class RestProcess:
-    def __init__(self, *, host: str, ports: Mapping[str, int], listener: str) -> None:
-        """``ports`` are those of the services to run, by name.
+class RestProcess(SideProcess):
+    name = "the REST process"
+    advice = "pass --console-port N and --registry-port N to start its services, or --no-rest"
+
+    def __init__(self, *, host: str, ports: Mapping[str, int], listener: str, connect_port: int | None = None) -> None:
+        """``ports`` are those of the services to run, by name; ``connect_port`` is that of Connect, if it runs.
 
         ``listener`` is the broker's first one; a client without credentials must be able to use it.
         """
+        super().__init__()
         self._is_open = listener.upper().startswith("PLAINTEXT://")
         self._host = host
         self._ports = {name: ports[name] for name in SERVICES if name in ports}
-        self._child: Process | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._connect_port = connect_port
+
+    @property
+    def _installed(self) -> dict[str, int]:
+        return {name: port for name, port in self._ports.items() if not SERVICES[name].missing}
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._is_open and bool(self._installed)
 
     def lines(self) -> list[str]:
         """What the banner says of each service."""
@@ -51,52 +47,10 @@ class RestProcess:
                 found.append(f"  {service.title} http://{f'[{host}]' if ':' in host else host}:{port}")
         return found
 
-    @property
-    def _installed(self) -> dict[str, int]:
-        return {name: port for name, port in self._ports.items() if not SERVICES[name].missing}
-
-    def start(self, servers: str) -> None:
-        if self._is_open and self._installed:
-            self._watching = asyncio.get_running_loop().create_task(self._watch(servers), name="rest-process")
-
-    async def stop(self) -> None:
-        watching, child = self._watching, self._child
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait([watching])
-        if child is None or child.returncode is not None:
-            return
-        assert child.stdin is not None
-        child.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_SECONDS_MAX):
-                await child.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
-
-    async def _watch(self, servers: str) -> None:
-        pause = BACKOFF_SECONDS
-        while True:
-            began = time.monotonic()
-            code = await self._run(servers)
-            if code == BUSY:
-                return
-            if time.monotonic() - began >= STEADY_SECONDS:
-                pause = BACKOFF_SECONDS
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            print(f"barnabas: the REST process {how}; it is restarted in {pause:g} s", file=sys.stderr, flush=True)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, BACKOFF_SECONDS_MAX)
-
-    async def _run(self, servers: str) -> int:
-        """The exit code of one child."""
-        command = [sys.executable, "-m", "barnabas", "rest", "--with-parent", "--bootstrap-server", servers]
-        command += ["--host", self._host, "-X", "security.protocol=PLAINTEXT"]
+    def command(self, servers: str) -> list[str]:
+        words = ["rest", "--with-parent", "--bootstrap-server", servers, "--host", self._host]
         for name, port in self._installed.items():
-            command += [f"--{name}-port", str(port)]
-        self._child = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=asyncio.subprocess.DEVNULL, start_new_session=True
-        )
-        return await self._child.wait()
+            words += [f"--{name}-port", str(port)]
+        if self._connect_port is not None:
+            words += ["--connect", f"http://127.0.0.1:{self._connect_port}"]
+        return [*words, "-X", "security.protocol=PLAINTEXT"]

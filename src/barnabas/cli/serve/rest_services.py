@@ -31,6 +31,7 @@ SERVICES: Final = {
         "REGISTRY", 8081, "registry", (*_WEB, "fastavro", "jsonschema", "google.protobuf", "grpc_tools")
     ),
 }
+CONNECT: Final = RestService("CONNECT ", 8083, "connect", (*_WEB, "httpx", "pyspark", "pyarrow"))
 
 
 LOOPBACK: Final = "127.0.0.1"

@@ -36,6 +36,12 @@ def configure(parser: ArgumentParser) -> None:
             default=os.environ.get(variable),
             help=f"port of the {title} beside the broker; ${variable}, else {SERVICES[name].port}",
         )
+    add(
+        "--connect",
+        action="store_true",
+        help="run a Connect worker beside the broker; its data are in DATA_DIR/connect",
+    )
+    add("--connect-port", type=int, metavar="N", help="with --connect: port of Connect's REST API (default 8083)")
     add("--no-rest", action="store_true", help="run no HTTP services (console, schema registry) beside the broker")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 
@@ -49,6 +55,18 @@ def _rest_ports(arguments: Namespace) -> dict[str, int]:
     if arguments.port == 0 or arguments.config is not None:
         return {name: port for name, port in given.items() if port is not None}
     return {name: SERVICES[name].port if port is None else port for name, port in given.items()}
+
+
+def _connect_port(arguments: Namespace) -> int | None:
+    """None without a worker."""
+    port: int | None = arguments.connect_port
+    if not arguments.connect:
+        if port is not None:
+            raise Failure("--connect-port goes with --connect")
+        return None
+    from barnabas.cli.serve.rest_services import CONNECT
+
+    return CONNECT.port if port is None else port
 
 
 def run(arguments: Namespace) -> int:
@@ -65,7 +83,8 @@ def run(arguments: Namespace) -> int:
         return detach_up(arguments)
     brokers, restart = options.pop("brokers"), options.pop("restart")
     options["rest_ports"] = _rest_ports(arguments)
-    for name in ("no_rest", *(f"{each}_port" for each in REST_TITLES)):
+    options["connect_port"] = _connect_port(arguments)
+    for name in ("no_rest", "connect", *(f"{each}_port" for each in REST_TITLES)):
         del options[name]
     if brokers is None:
         if restart:

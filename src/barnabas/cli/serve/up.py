@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,11 +19,13 @@ from barnabas.broker.node.node import Node
 from barnabas.broker.settings.broker import BROKER_SETTINGS, BrokerSettings
 from barnabas.broker.settings.endpoints import CannotListen, reachable
 from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
+from barnabas.cli.serve.connect_process import ConnectProcess
 from barnabas.cli.serve.environment import settings_of_environment
 from barnabas.cli.serve.logs import write_logs
 from barnabas.cli.serve.recovery_bar import RecoveryBar
 from barnabas.cli.serve.rest_process import RestProcess
 from barnabas.cli.serve.running import Running, metrics_lines, noted
+from barnabas.cli.serve.side_process import SideProcess
 from barnabas.cli.terminal.config_file import read_config
 from barnabas.cli.terminal.profiles import remember
 from barnabas.model.errors import BarnabasError
@@ -45,6 +47,7 @@ def up(
     overrides: Iterable[str],
     profile: str | None = None,
     rest_ports: Mapping[str, int] | None = None,
+    connect_port: int | None = None,
 ) -> int:
     """Run until stopped; answers the exit code."""
     if not __debug__:
@@ -57,10 +60,14 @@ def up(
         settings = BrokerSettings.of(given)
         write_logs(settings.observe)
         _warn_of_unused(settings)
-        rest = None
-        if rest_ports:
-            rest = RestProcess(host=host or LOOPBACK, ports=rest_ports, listener=settings.listeners[0])
-        return _run(settings, is_ephemeral=ephemeral, profile=profile, rest=rest)
+        beside = beside_brokers(
+            host=host or LOOPBACK,
+            listener=settings.listeners[0],
+            data_dir=Path(settings.log_dirs[0]),
+            rest_ports=rest_ports or {},
+            connect_port=connect_port,
+        )
+        return _run(settings, is_ephemeral=ephemeral, profile=profile, beside=beside)
     except CannotListen as error:
         is_choosable = error.is_listener_taken and config is None
         advice = "; --port N takes another port, --port 0 any that is free" if is_choosable else ""
@@ -80,6 +87,18 @@ def up(
             import shutil
 
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def beside_brokers(
+    *, host: str, listener: str, data_dir: Path, rest_ports: Mapping[str, int], connect_port: int | None
+) -> list[SideProcess]:
+    """Return the processes that run beside the brokers; no port means no such process."""
+    found: list[SideProcess] = []
+    if rest_ports:
+        found.append(RestProcess(host=host, ports=rest_ports, listener=listener, connect_port=connect_port))
+    if connect_port is not None:
+        found.append(ConnectProcess(port=connect_port, data_dir=data_dir, listener=listener))
+    return found
 
 
 def _temporary() -> str:
@@ -124,15 +143,17 @@ def _warn_of_unused(settings: BrokerSettings) -> None:
             print(f"barnabas: {name} is set. {BROKER_SETTINGS[name].doc}", file=sys.stderr)
 
 
-def _run(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, rest: RestProcess | None) -> int:
+def _run(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, beside: Sequence[SideProcess]) -> int:
     loop = new_event_loop()
     try:
-        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral, profile=profile, rest=rest))
+        return loop.run_until_complete(_serve(settings, is_ephemeral=is_ephemeral, profile=profile, beside=beside))
     finally:
         loop.close()
 
 
-async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, rest: RestProcess | None) -> int:
+async def _serve(
+    settings: BrokerSettings, *, is_ephemeral: bool, profile: str | None, beside: Sequence[SideProcess]
+) -> int:
     loop = asyncio.get_running_loop()
     world = real_world()
     node = Node(world, settings)
@@ -162,14 +183,13 @@ async def _serve(settings: BrokerSettings, *, is_ephemeral: bool, profile: str |
         with noted(_note(node)):
             if profile is not None:
                 remember(profile, node.bootstrap_servers)
-            _announce(node, is_ephemeral=is_ephemeral, rest=rest)
-            if rest is not None:
-                rest.start(node.bootstrap_servers)
+            _announce(node, is_ephemeral=is_ephemeral, beside=beside)
+            for each in beside:
+                each.start(node.bootstrap_servers)
             failing = asyncio.ensure_future(node.failed.wait())
             await asyncio.wait([stopping, failing], return_when=asyncio.FIRST_COMPLETED)
             failing.cancel()
-            if rest is not None:
-                await rest.stop()
+            await asyncio.gather(*(each.stop() for each in beside))
     else:
         starting.cancel()
         await asyncio.wait([starting])
@@ -198,7 +218,7 @@ def _die() -> NoReturn:
     raise SystemExit(INTERRUPTED)
 
 
-def _announce(node: Node, *, is_ephemeral: bool, rest: RestProcess | None) -> None:
+def _announce(node: Node, *, is_ephemeral: bool, beside: Sequence[SideProcess]) -> None:
     """Every endpoint, where the data is, and what to try; for scripts one line that starts with READY."""
     if not sys.stdout.isatty():
         print(f"READY {node.bootstrap_servers}", flush=True)
@@ -210,7 +230,7 @@ def _announce(node: Node, *, is_ephemeral: bool, rest: RestProcess | None) -> No
     print(
         "barnabas is ready",
         *(f"  KAFKA    {where}{name}" for where, name in names.items()),
-        *(() if rest is None else rest.lines()),
+        *(line for each in beside for line in each.lines()),
         *metrics_lines([_note(node)]),
         f"  DATA     {directories} ({kept}) · cluster {node.cluster_id} · node {node.settings.node_id}",
         f"  try      barnabas topic create hello -p 3{address}",

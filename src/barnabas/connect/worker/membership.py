@@ -1,8 +1,8 @@
 """Leadership: the worker that owns the config topic's only partition in the consumer group leads.
 
 There is no protocol of our own. Each member's client id holds the address of its REST API, so that the others find the
-leader in the description of the group. When a worker joins, the owner loses the partition for a moment: only a loss
-that lasts counts.
+leader in the description of the group. The owner keeps the partition when workers join (cooperative-sticky); only a
+loss that lasts ends leadership.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.client.admin.client import Admin
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consumer import Consumer
 from barnabas.client.settings.consumer import ConsumerSettings
-from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.model.errors import BarnabasError
 from barnabas.model.ids import TopicPartition
 from barnabas.observe.log import logger
 
@@ -48,6 +48,8 @@ class Membership:
             "heartbeat.interval.ms": str(max(200, timeout_ms // 5)),
             "enable.auto.commit": "false",
             "auto.offset.reset": "latest",
+            # A worker that joins must not take the partition, and with it Spark, from the leader.
+            "partition.assignment.strategy": "cooperative-sticky",
         }
         self._settings = ConsumerSettings.of(told)
         self._group = group
@@ -94,7 +96,7 @@ class Membership:
         """Return the address of the leader's REST API, if there is a leader."""
         try:
             group = await Admin(cluster=cluster).describe_group(self._group)
-        except ApiError:
+        except BarnabasError:
             return None
         place = TopicPartition(self._topic, 0)
         for member in group.members:

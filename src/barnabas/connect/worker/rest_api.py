@@ -100,8 +100,10 @@ class RestApi:
 
     async def _health(self, request: Request) -> Response:
         if self.is_ready:
-            return JsonResponse({"status": "healthy", "message": "The worker is ready."})
-        return JsonResponse({"status": "starting", "message": "The worker reads its topics."}, status_code=503)
+            return JsonResponse(
+                {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
+            )
+        return JsonResponse({"status": "starting", "message": "Worker is still starting up."}, status_code=503)
 
     # --- connectors -----------------------------------------------------------------------------------------------
 

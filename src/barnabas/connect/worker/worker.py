@@ -39,6 +39,7 @@ BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 FORWARDED: Final = "X-Barnabas-Forwarded"  # header of requests that another worker has sent on
 FORWARD_SECONDS_MAX: Final = 90.0
 RETRY_SECONDS: Final = 2.0
+ELECTION_TICK_SECONDS: Final = 0.2
 
 _log: Final = logger("connect")
 
@@ -64,6 +65,7 @@ class Worker:
         self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS_MAX)
         self._membership: Membership | None = None
         self._leading: asyncio.Task[None] | None = None
+        self._electing: asyncio.Task[None] | None = None
         self._is_leader = asyncio.Event()
         self._changed = asyncio.Event()
         self._temporary = tempfile.TemporaryDirectory(prefix="barnabas-connect-") if not settings.data_dir else None
@@ -101,16 +103,17 @@ class Worker:
         )
         await self._membership.start()
         self._leading = asyncio.create_task(self._lead(), name="connect-worker")
-        self._api.is_ready = True
+        self._electing = asyncio.create_task(self._become_ready(), name="connect-ready")
         _log.info("worker started", url=url, group=self._settings.group_id)
 
     async def stop(self) -> None:
         """Stop the driver, leave the group, and stop listening."""
         self._api.is_ready = False
-        if self._leading is not None:
-            self._leading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._leading
+        for task in (self._electing, self._leading):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         leader, self._herder.leader = self._herder.leader, None
         if leader is not None:
             await leader.stop()
@@ -160,6 +163,16 @@ class Worker:
                 _log.warning("leadership failed; trying again", error=error)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._changed.set()
+
+    async def _become_ready(self) -> None:
+        """Report the worker as healthy when the group has a leader for the first time: writes succeed from then on."""
+        assert self._membership is not None
+        while self._herder.leader is None:
+            leader = None if self._is_leader.is_set() else await self._membership.leader_url(self._cluster)
+            if leader is not None and leader != self._advertised():
+                break
+            await asyncio.sleep(ELECTION_TICK_SECONDS)
+        self._api.is_ready = True
 
     def _new_leader(self) -> Leader:
         settings = self._settings

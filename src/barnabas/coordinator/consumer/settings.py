@@ -7,11 +7,12 @@ for one group (resource GROUP) is checked against :attr:`ConsumerGroupSettings.g
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from barnabas.coordinator.consumer.assignors import ASSIGNORS
+from barnabas.model.declared import Declared, named
 from barnabas.model.settings import INT32_MAX, InvalidSetting, Kind, Setting, SettingTable, Update, setting
 
 _KAFKA_CLASSES: Final = {
@@ -46,48 +47,11 @@ def _assignors_problem(names: Any) -> str | None:
     return None
 
 
-def _bounded(what: str, default: int, minimum: int, maximum: int, doc: str, **more: Any) -> tuple[Setting, ...]:
-    return (
-        setting(f"group.consumer.{what}", Kind.INT, default, doc, minimum=0 if minimum == 0 else 1, **more),
-        setting(f"group.consumer.min.{what}", Kind.INT, minimum, f"The least that a group may set as consumer.{what}."),
-        setting(f"group.consumer.max.{what}", Kind.INT, maximum, f"The most that a group may set as consumer.{what}."),
-    )
-
-
-CONSUMER_GROUP_SETTINGS: Final[tuple[Setting, ...]] = (
-    *_bounded("session.timeout.ms", 45_000, 45_000, 60_000, "After what time without a heartbeat a member is removed."),
-    *_bounded("heartbeat.interval.ms", 5_000, 5_000, 15_000, "How often members are told to send a heartbeat."),
-    *_bounded(
-        "assignment.interval.ms",
-        1_000,
-        0,
-        15_000,
-        "The least time between two assignments of a group.",
-        update=Update.CLUSTER_WIDE,
-    ),
-    setting("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1),
-    setting(
-        "group.consumer.assignors",
-        Kind.LIST,
-        ("uniform", "range"),
-        "The assignors that members may ask for; the first one is used when they do not.",
-        check=_assignors_problem,
-    ),
-    setting(
-        "group.consumer.migration.policy",
-        Kind.STRING,
-        MigrationPolicy.BIDIRECTIONAL.value,
-        "Whether groups may become groups of the other protocol while they are in use.",
-        choices=tuple(policy.value for policy in MigrationPolicy),
-    ),
-    setting(
-        "group.consumer.regex.refresh.interval.ms",
-        Kind.INT,
-        600_000,
-        "How often the topics behind a group's patterns are looked up anew, even if no topic was made.",
-        minimum=10_000,
-    ),
-)
+_BOUNDS: Final = {  # the least and the most that a group may set, by default
+    "session.timeout.ms": (45_000, 60_000),
+    "heartbeat.interval.ms": (5_000, 15_000),
+    "assignment.interval.ms": (0, 15_000),
+}
 
 _GROUP_TEXTS: Final = {
     "session.timeout.ms": "After what time without a heartbeat a member of this group is removed.",
@@ -122,36 +86,68 @@ def _check(values: Mapping[str, Any]) -> None:
         raise InvalidSetting("group.consumer.heartbeat.interval.ms must be below group.consumer.session.timeout.ms")
 
 
-_DEFAULTS: Final = {setting.name: setting.default for setting in CONSUMER_GROUP_SETTINGS}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupSettings:
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-    size_max: int = INT32_MAX
+class ConsumerGroupSettings(Declared):
+    session_timeout_ms: int = named(
+        "group.consumer.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        "After what time without a heartbeat a member is removed.",
+        minimum=1,
+    )
+    heartbeat_interval_ms: int = named(
+        "group.consumer.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        "How often members are told to send a heartbeat.",
+        minimum=1,
+    )
+    assignment_interval_ms: int = named(
+        "group.consumer.assignment.interval.ms",
+        Kind.INT,
+        1_000,
+        "The least time between two assignments of a group.",
+        minimum=0,
+        update=Update.CLUSTER_WIDE,
+    )
+    size_max: int = named("group.consumer.max.size", Kind.INT, INT32_MAX, "The most members of one group.", minimum=1)
+    assignors: tuple[str, ...] = named(
+        "group.consumer.assignors",
+        Kind.LIST,
+        ("uniform", "range"),
+        "The assignors that members may ask for; the first one is used when they do not.",
+        check=_assignors_problem,
+        convert=lambda names: tuple(_KAFKA_CLASSES.get(name, name) for name in names),
+    )
+    migration_policy: MigrationPolicy = named(
+        "group.consumer.migration.policy",
+        Kind.STRING,
+        MigrationPolicy.BIDIRECTIONAL.value,
+        "Whether groups may become groups of the other protocol while they are in use.",
+        choices=tuple(policy.value for policy in MigrationPolicy),
+        convert=MigrationPolicy,
+    )
+    regex_refresh_interval_ms: int = named(
+        "group.consumer.regex.refresh.interval.ms",
+        Kind.INT,
+        600_000,
+        "How often the topics behind a group's patterns are looked up anew, even if no topic was made.",
+        minimum=10_000,
+    )
     classic_size_max: int = INT32_MAX
-    assignors: tuple[str, ...] = ("uniform", "range")
-    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
-    regex_refresh_interval_ms: int = 600_000
     step_bytes_max: int = 1_000_000  # what one step may write: it is one batch of the offsets topic
-    group_configs: SettingTable = field(default_factory=lambda: _group_configs(_DEFAULTS), compare=False)
+    group_configs: SettingTable = field(
+        default_factory=lambda: _group_configs(CONSUMER_GROUP_SETTINGS.filled({})), compare=False
+    )
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, classic_size_max: int, step_bytes_max: int) -> Self:
         """From the values that were given to a broker, by name."""
-        values = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        values = CONSUMER_GROUP_SETTINGS.filled(given)
         _check(values)
-        return cls(
-            session_timeout_ms=values["group.consumer.session.timeout.ms"],
-            heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
-            assignment_interval_ms=values["group.consumer.assignment.interval.ms"],
-            size_max=values["group.consumer.max.size"],
+        return cls.of_values(
+            given,
             classic_size_max=classic_size_max,
-            assignors=tuple(_KAFKA_CLASSES.get(name, name) for name in values["group.consumer.assignors"]),
-            migration_policy=MigrationPolicy(values["group.consumer.migration.policy"]),
-            regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
             step_bytes_max=step_bytes_max,
             group_configs=_group_configs(values),
         )
@@ -167,3 +163,16 @@ class ConsumerGroupSettings:
                 value = max(setting.minimum, min(int(text), setting.maximum))
                 changes[name.removeprefix("consumer.").replace(".", "_")] = int(value)
         return replace(self, **changes) if changes else self
+
+
+def _bounds() -> Iterator[Setting]:
+    for what, (low, high) in _BOUNDS.items():
+        yield setting(
+            f"group.consumer.min.{what}", Kind.INT, low, f"The least that a group may set as consumer.{what}."
+        )
+        yield setting(
+            f"group.consumer.max.{what}", Kind.INT, high, f"The most that a group may set as consumer.{what}."
+        )
+
+
+CONSUMER_GROUP_SETTINGS: Final[SettingTable] = SettingTable([*ConsumerGroupSettings.table(), *_bounds()])

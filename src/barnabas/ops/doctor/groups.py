@@ -12,6 +12,7 @@ from barnabas.ops.doctor.facts import Facts, GroupFacts
 from barnabas.ops.doctor.finding import BAD, NOTE, WARNING, Finding, count, some
 from barnabas.ops.transactions import explain
 from barnabas.ops.units import duration
+from barnabas.spark.connector.markers import TOPIC as MARKERS
 
 EMPTY: Final = "Empty"
 MOVING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -64,7 +65,8 @@ def _misplaced(facts: GroupFacts) -> Iterator[Finding]:
             ),
             f"read faster, or keep longer: barnabas config set topic {next(iter(gone)).topic} retention.ms=MS",
         )
-    beyond = [place for place, lag in facts.lags.items() if lag.committed > lag.end]
+    # Offsets of the markers' topic are batch numbers of Spark sinks: that topic has no records.
+    beyond = [place for place, lag in facts.lags.items() if lag.committed > lag.end and place.topic != MARKERS]
     if beyond:
         yield Finding(
             "committed-beyond-end",

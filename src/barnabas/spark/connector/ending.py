@@ -16,6 +16,7 @@ from barnabas.client.errors import ProducerFenced
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.client.transactions import OpenTransaction, end_transaction
 from barnabas.model.errors import ApiError, BarnabasError
+from barnabas.spark.connector.decisions import Decision, store_decision
 from barnabas.spark.connector.link import Link, link
 from barnabas.spark.connector.markers import Content
 from barnabas.spark.connector.sink_options import SinkOptions
@@ -28,17 +29,33 @@ ENDS_AT_ONCE_MAX: Final = 16  # transactions that the driver ends side by side
 class Written(WriterCommitMessage):
     """What a task tells the driver: how much it wrote, and the transaction to end, if there is one."""
 
-    def __init__(self, content: Content, transaction: OpenTransaction | None = None) -> None:
+    def __init__(
+        self, content: Content, transaction: OpenTransaction | None = None, sink_id: str = "", task: int = 0
+    ) -> None:
         self.content = content
         self.transaction = transaction
+        self.sink_id = sink_id
+        self.task = task
 
 
-def end(messages: Sequence[WriterCommitMessage | None], options: SinkOptions, *, commit: bool) -> None:
+def end(
+    messages: Sequence[WriterCommitMessage | None],
+    options: SinkOptions,
+    *,
+    commit: bool,
+    batch_id: int | None = None,
+) -> None:
     """End the transactions of all tasks. Who is told twice is told the same, so a batch may come again."""
-    open_ones = [each.transaction for each in messages if isinstance(each, Written) and each.transaction is not None]
+    written = [each for each in messages if isinstance(each, Written) and each.transaction is not None]
+    open_ones = [each.transaction for each in written if each.transaction is not None]
     if not open_ones:
         return
     connection = link(ProducerSettings, options.settings)
+    if commit and options.is_decided and batch_id is not None and len(open_ones) > 1:
+        assert options.application_id is not None
+        transactions = {each.task: OpenTransaction(*each.transaction) for each in written if each.transaction}
+        decision = Decision(written[0].sink_id, batch_id, transactions)
+        connection.run(store_decision(connection.cluster, options.application_id, decision))
     failures = connection.run(_end_all(connection, open_ones, commit=commit))
     if failures and commit:
         raise failures[0]

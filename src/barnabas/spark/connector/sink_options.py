@@ -50,6 +50,8 @@ class SinkOptions:
     on_replay: Literal["stop", "keep"]  # if a batch is replayed with other content after its commit
     columns: tuple[str, ...]
     offsets_group: str | None = None  # group that the offsets in the column offsets are committed to
+    application_id: str | None = None  # instead of prefix and query in transactional ids
+    is_decided: bool = False  # the driver stores the transactions of a batch before it commits the first one
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -68,6 +70,10 @@ class SinkOptions:
         offsets_group = options.text("offsetsGroup") or None
         if offsets_group is not None and guarantee == AT_LEAST_ONCE:
             raise InvalidOption("offsetsGroup needs deliveryGuarantee=exactly_once")
+        application_id = options.text("applicationId") or None
+        is_decided = options.flag("decidedCommits", False)
+        if is_decided and application_id is None:
+            raise InvalidOption("decidedCommits needs applicationId")
         left_out = set() if options.flag("includeTimestamp", False) else {"timestamp"}
         left_out |= set() if offsets_group is not None else {"offsets"}
         return cls(
@@ -80,6 +86,8 @@ class SinkOptions:
             on_replay="keep" if on_replay == KEEP else "stop",
             columns=_columns(schema, topic, left_out),
             offsets_group=offsets_group,
+            application_id=application_id,
+            is_decided=is_decided,
         )
 
 

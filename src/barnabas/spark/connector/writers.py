@@ -33,11 +33,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query_id, batch_id = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
         assert query_id is not None, "Spark tells every task of a stream whose it is"
         assert batch_id is not None
-        batch = Batch(f"{self._options.prefix}-{query_id}", task.partitionId(), int(batch_id))
+        options = self._options
+        batch = Batch(f"{options.prefix}-{query_id}", task.partitionId(), int(batch_id), options.application_id)
         return write(iterator, self._options, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        _end(messages, self._options, commit=True)
+        _end(messages, self._options, commit=True, batch_id=batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         _end(messages, self._options, commit=False)
@@ -61,10 +62,12 @@ class BatchWriter(DataSourceArrowWriter):
         _end(messages, self._options, commit=False)
 
 
-def _end(messages: list[WriterCommitMessage | None], options: SinkOptions, *, commit: bool) -> None:
+def _end(
+    messages: list[WriterCommitMessage | None], options: SinkOptions, *, commit: bool, batch_id: int | None = None
+) -> None:
     from barnabas.spark.connector.ending import end
 
-    end(messages, options, commit=commit)
+    end(messages, options, commit=commit, batch_id=batch_id)
 
 
 def _task() -> TaskContext:

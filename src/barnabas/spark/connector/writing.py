@@ -24,6 +24,7 @@ from barnabas.client.group.commits import GroupMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.settings.producer import ProducerSettings
 from barnabas.model.errors import BarnabasError
+from barnabas.spark.connector.decisions import transactional_id
 from barnabas.spark.connector.ending import Written
 from barnabas.spark.connector.link import Link, link
 from barnabas.spark.connector.markers import Content, Marker, Slot, ensure_topic
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
 class Batch:
     """Whose rows these are: a batch of a stream if the sink shall notice it when it comes again."""
 
-    def __init__(self, sink_id: str, task: int, batch_id: int | None) -> None:
+    def __init__(self, sink_id: str, task: int, batch_id: int | None, application_id: str | None = None) -> None:
         self.sink_id = sink_id
         self.task = task
         self.batch_id = batch_id
+        self.application_id = application_id
 
     @property
     def transactional_id(self) -> str:
-        return f"{self.sink_id}-{self.task}"
+        return transactional_id(self.application_id or self.sink_id, self.task)
 
 
 def write(rows: Iterator[pyarrow.RecordBatch], options: SinkOptions, batch: Batch) -> Written:
@@ -108,7 +110,7 @@ def _write_in_transaction(
         for waiting in (offsets, marking):
             if waiting is not None:
                 waiting.result()
-        return Written(sending.content, connection.run(producer.hand_over()))
+        return Written(sending.content, connection.run(producer.hand_over()), batch.sink_id, batch.task)
     finally:
         # What went wrong before says more than that there is nothing left to abort.
         with suppress(BarnabasError):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.streams.positions import Position, decode_position, encode_position, merge_into
 from barnabas.streams.runtime.task import InputRecord, Row
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ BLOB_RECORDS_MAX: Final = 10_000
 BLOB_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
+POSITION: Final = b"position"  # in the schema of internal blobs: offsets that the sending task has read
+
+
 def to_ipc(batch: pyarrow.RecordBatch) -> bytes:
     import pyarrow as pa
 
@@ -73,9 +77,14 @@ def input_blob(batch: pyarrow.RecordBatch) -> bytes:
     return to_ipc(pa.RecordBatch.from_arrays(columns, names=names))
 
 
-def records_of(blob: bytes, topic: str, partition: int) -> Iterator[InputRecord]:
-    """The records of a blob for a task."""
+def records_of(
+    blob: bytes, topic: str, partition: int, position: dict[str, dict[int, int]] | None = None
+) -> Iterator[InputRecord]:
+    """The records of a blob for a task. The position that an internal blob has is merged into ``position``."""
     table = from_ipc(blob)
+    sent = (table.schema.metadata or {}).get(POSITION)
+    if position is not None and sent is not None:
+        merge_into(position, decode_position(sent))
     columns = [table.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
     headers: Iterable[Any] = repeat(())
     if "headers" in table.column_names:
@@ -87,9 +96,11 @@ def _headers(cell: list[Mapping[str, Any]] | None) -> tuple[tuple[str, bytes | N
     return tuple((entry["key"], entry["value"]) for entry in cell) if cell else ()
 
 
-def internal_blobs(rows: Iterable[Row]) -> Iterator[bytes]:
-    """Repartitioned records for one task, in order."""
+def internal_blobs(rows: Iterable[Row], position: Position) -> Iterator[bytes]:
+    """Repartitioned records for one task, in order; position: offsets that the sending task has read."""
     import pyarrow as pa
+
+    metadata = {POSITION: encode_position(position)}
 
     for part in _pieces(rows):
         first = range(len(part))
@@ -104,7 +115,7 @@ def internal_blobs(rows: Iterable[Row]) -> Iterator[bytes]:
         if headers is not None:
             columns.append(headers)
             names.append("headers")
-        yield to_ipc(pa.RecordBatch.from_arrays(columns, names=names))
+        yield to_ipc(pa.RecordBatch.from_arrays(columns, names=names).replace_schema_metadata(metadata))
 
 
 def output_blobs(rows: Iterable[Row]) -> Iterator[bytes]:

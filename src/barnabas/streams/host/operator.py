@@ -22,17 +22,24 @@ from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.hosted import HostedTask
 from barnabas.streams.host.plan import Plan
 from barnabas.streams.host.state import CHUNKS, HEAD, TOKEN_BYTES, StateLog
+from barnabas.streams.host.state_topic import Restored, StateTopic, records_of_entries
+from barnabas.streams.positions import Position, merge_into
 from barnabas.streams.runtime.task import InputRecord, Row
 
 __all__ = ["TaskOperator"]
 
 
 class TaskOperator(StatefulProcessor):
-    def __init__(self, code: AppCode, plan: Plan, stage: int, state_bytes_max: int) -> None:
+    """``state_topic`` has a copy of the state, from which a lost checkpoint is rebuilt; None without a cluster."""
+
+    def __init__(
+        self, code: AppCode, plan: Plan, stage: int, state_bytes_max: int, state_topic: StateTopic | None = None
+    ) -> None:
         self._code = code
         self._plan = plan
         self._stage = stage
         self._state_bytes_max = state_bytes_max
+        self._state_topic = state_topic
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", HEAD)
@@ -60,12 +67,21 @@ class TaskOperator(StatefulProcessor):
         log = StateLog(self._head, self._chunks, task=str(place), bytes_max=self._state_bytes_max)
         task = self._task(log, query, index)
         now = max(row.now for row in given)
-        done = task.run(_records(given, place.partition), time_ms=now, seed=batch)
+        position: dict[str, dict[int, int]] = {}
+        done = task.run(_records(given, place.partition, position), time_ms=now, seed=batch, position=position)
         token = secrets.token_bytes(TOKEN_BYTES)
         head = log.append(done.changes, task.snapshot(), token)
         cache.keep(query, self._stage, index, cache.Kept(task, head.next, token))
-        offsets = self._offsets(index, given)
-        yield from _spark_rows(plan, index, done.rows, offsets, now)
+        rows = done.rows + self._state_rows(index, log, now)
+        yield from _spark_rows(plan, index, rows, task.position, self._offsets(index, given), now)
+
+    def _state_rows(self, index: int, log: StateLog, now: int) -> list[Row]:
+        """The records for the state topic."""
+        topic = self._state_topic
+        if topic is None:
+            return []
+        records = records_of_entries(str(self._plan.tasks[index]), log.entries, log.head.first)
+        return [Row(topic.name, topic.partition(index), key, value, (), now) for key, value in records]
 
     def _task(self, log: StateLog, query: str, index: int) -> HostedTask:
         """The task as of the last batch: the kept one, if need be brought up to date, or a new one from the state."""
@@ -77,8 +93,17 @@ class TaskOperator(StatefulProcessor):
                 return kept.task
             kept.task.close()
         task = HostedTask(self._code.app(), self._plan, index)
-        task.restore(log.whole())
+        restored = self._restored(log, index)
+        if restored is not None:
+            log.adopt(restored.kept, restored.next)
+        task.restore(log.whole() if restored is None else restored.chunks)
         return task
+
+    def _restored(self, log: StateLog, index: int) -> Restored | None:
+        """The state of the cluster for the first batch of a task whose checkpoint was rebuilt."""
+        if self._state_topic is None or self._state_topic.ends is None or not log.is_new:
+            return None
+        return self._state_topic.restore(index, str(self._plan.tasks[index]))
 
     def _offsets(self, index: int, given: list[SparkRow]) -> dict[str, dict[str, int]]:
         """Offsets up to which the task has read topics of the cluster; of a global table, its first copy tells."""
@@ -92,27 +117,31 @@ class TaskOperator(StatefulProcessor):
         return found
 
 
-def _records(given: list[SparkRow], partition: int) -> Iterator[InputRecord]:
+def _records(given: list[SparkRow], partition: int, position: dict[str, dict[int, int]]) -> Iterator[InputRecord]:
     """The input of a task: records of topics in the order of their offsets, repartitioned records merged by time.
 
     A repartitioned record has no offset of its own. The records that several tasks send are merged as Kafka merges
     partitions, by the smallest timestamp at a head: otherwise all records of the second task would be late.
+    Offsets after the records, and those that the sending tasks have read, are merged into ``position``.
     """
     internal: dict[str, dict[int, list[SparkRow]]] = {}
     for row in given:
         if row.kind == INPUT and row.end >= 0:
+            merge_into(position, {row.topic: {row.partition: row.end}})
             yield from records_of(bytes(row.blob), row.name, row.partition)
         elif row.kind == INPUT:
             internal.setdefault(row.name, {}).setdefault(row.partition, []).append(row)
     for name, by_sender in internal.items():
-        senders = [_sent(rows, name, partition) for _, rows in sorted(by_sender.items())]
+        senders = [_sent(rows, name, partition, position) for _, rows in sorted(by_sender.items())]
         for offset, record in enumerate(merge(*senders, key=itemgetter(3))):
             yield (*record[:2], offset, *record[3:])
 
 
-def _sent(rows: list[SparkRow], name: str, partition: int) -> Iterator[InputRecord]:
+def _sent(
+    rows: list[SparkRow], name: str, partition: int, position: dict[str, dict[int, int]]
+) -> Iterator[InputRecord]:
     for row in rows:
-        yield from records_of(bytes(row.blob), name, partition)
+        yield from records_of(bytes(row.blob), name, partition, position)
 
 
 def _query_and_batch() -> tuple[str, str]:
@@ -122,7 +151,7 @@ def _query_and_batch() -> tuple[str, str]:
 
 
 def _spark_rows(
-    plan: Plan, index: int, rows: Iterable[Row], offsets: dict[str, dict[str, int]], now: int
+    plan: Plan, index: int, rows: Iterable[Row], position: Position, offsets: dict[str, dict[str, int]], now: int
 ) -> Iterator[SparkRow]:
     output: list[Row] = []
     internal: dict[tuple[str, int], list[Row]] = {}
@@ -136,7 +165,7 @@ def _spark_rows(
             internal.setdefault((row.topic, row.partition), []).append(row)
     for (topic, partition), part in internal.items():
         target = plan.labels[plan.task(plan.internal_reader(topic), partition)]
-        for number, blob in enumerate(internal_blobs(part)):
+        for number, blob in enumerate(internal_blobs(part, position)):
             yield _row(target, INPUT, topic, topic, index, number, -1, now, blob)
     blobs = list(output_blobs(output))
     if offsets:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.host.labels import labels
 from barnabas.streams.runtime.store import StateStore
-from barnabas.streams.runtime.task import Task
+from barnabas.streams.runtime.task import RECORD_BYTES_MAX, Task
 from barnabas.streams.topology.copartition import check_partitions, task_counts
 from barnabas.streams.topology.node import SubTopology, Topology
 from barnabas.streams.topology.operators import GlobalTableJoin, Process
@@ -59,6 +59,7 @@ class Plan:
     copies: topic of a global table -> tasks that have a copy of it.
     global_numbers: numbers of the sub-topologies of global tables.
     ticked: tasks with wall-clock punctuators. tick_ms: interval of the ticks, None if there are no such tasks.
+    record_bytes_max: largest value that the application can write.
     """
 
     application_id: str
@@ -74,10 +75,25 @@ class Plan:
     state_partitions: int
     ticked: tuple[int, ...]
     tick_ms: int | None
+    record_bytes_max: int = RECORD_BYTES_MAX
 
     @property
     def stage_count(self) -> int:
         return max(self.stages.values()) + 1
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether each task depends on topics of the cluster only, so that its transaction is complete by itself."""
+        return self.stage_count == 1 and not self.copies
+
+    def is_read(self, topic: str) -> bool:
+        """Whether a topic of the cluster is read by name: a source, or a repartition topic that leads back."""
+        name = self.readers[topic].topic
+        return name == topic or name in self.looped
+
+    def is_matched(self, topic: str) -> bool:
+        """Whether a topic of the cluster is read by a pattern."""
+        return any(re.fullmatch(pattern, topic) for pattern, _ in self.patterns)
 
     @cached_property
     def _indexes(self) -> dict[TaskPlace, int]:
@@ -116,13 +132,19 @@ class Plan:
 
 
 def make_plan(
-    topology: Topology, partitions: Mapping[str, int], *, partitions_max: int, state_partitions: int | None = None
+    topology: Topology,
+    partitions: Mapping[str, int],
+    *,
+    partitions_max: int,
+    state_partitions: int | None = None,
+    record_bytes_max: int = RECORD_BYTES_MAX,
 ) -> Plan:
     """Plan a topology.
 
     partitions: number of partitions of the topics of the cluster that are read, and of output topics.
     partitions_max: how many partitions the state of an operator may have.
     state_partitions: how many it has, if a checkpoint has decided that.
+    record_bytes_max: largest value that the application can write.
     Raises TopologyError if topics that are joined differ in their number of partitions, or if there are too many tasks.
     """
     known = check_partitions(topology, partitions)
@@ -147,6 +169,7 @@ def make_plan(
         state_partitions=state_partitions,
         ticked=tuple(index for index, place in enumerate(tasks) if place.number in intervals),
         tick_ms=min(intervals.values(), default=None),
+        record_bytes_max=record_bytes_max,
     )
 
 

@@ -13,6 +13,7 @@ from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.operator import TaskOperator
 from barnabas.streams.host.packing import Packing, Ticking, unpack
 from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.state_topic import StateTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,18 +37,25 @@ def state_partitions(spark: SparkSession, plan: Plan) -> Iterator[None]:
 
 
 def written(
-    records: DataFrame, ticks: DataFrame | None, code: AppCode, plan: Plan, *, state_bytes_max: int
+    records: DataFrame,
+    ticks: DataFrame | None,
+    code: AppCode,
+    plan: Plan,
+    *,
+    state_bytes_max: int,
+    state_topic: StateTopic | None = None,
 ) -> DataFrame:
     """The records that the application writes.
 
     records: columns of the format ``barnabas`` with headers. ticks: rows of the tick source, if the plan has ticks.
+    state_topic: the topic that has a copy of the state; None without a cluster.
     """
     packed = _with_time(records).mapInArrow(Packing(plan), PACKED)
     if ticks is not None:
         packed = packed.unionByName(_with_time(ticks).mapInArrow(Ticking(plan), PACKED))
     for stage in range(plan.stage_count):
         packed = packed.groupBy("task").transformWithState(
-            statefulProcessor=TaskOperator(code, plan, stage, state_bytes_max),
+            statefulProcessor=TaskOperator(code, plan, stage, state_bytes_max, state_topic),
             outputStructType=PACKED,
             outputMode="Append",
             timeMode="None",

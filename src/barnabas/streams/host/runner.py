@@ -7,20 +7,33 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.spark.connector.offsets import EARLIEST
 from barnabas.spark.errors import InvalidOption, PipelineFailed
 from barnabas.spark.pipelines.runner import About, Run, reason_of
 from barnabas.streams.app import App
-from barnabas.streams.host.checkpoint import Note, read_note, write_note
+from barnabas.streams.host.checkpoint import Note, Origin, read_note, write_note
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.plan import Plan, make_plan
 from barnabas.streams.host.query import state_partitions, written
+from barnabas.streams.host.rebuild import rebuild
+from barnabas.streams.host.registration import (
+    check_newest,
+    check_unused,
+    known_application,
+    new_generation,
+    register,
+)
 from barnabas.streams.host.state import STATE_BYTES_MAX
+from barnabas.streams.host.state_topic import MESSAGE_BYTES_MAX, StateTopic
+from barnabas.streams.host.state_topic import topic_name as state_topic_name
 from barnabas.streams.host.ticks import FORMAT as TICKS
 from barnabas.streams.host.ticks import INTERVAL, TickSource
 from barnabas.streams.host.topics import create_internal_topics, partitions_of
+from barnabas.streams.runtime.task import RECORD_BYTES_MAX
 from barnabas.streams.topology.node import Topology
 
 if TYPE_CHECKING:
@@ -105,29 +118,54 @@ def start(
     topology, code = app.topology(), AppCode.of(app)
     told = {"bootstrap.servers": servers} | dict(client or {})
     home = f"{str(checkpoints).rstrip('/')}/{app.application_id}"
-    note = read_note(spark, home)
-    plan = make_plan(
-        topology,
-        partitions_of(topology, told),
-        partitions_max=_partitions_max(spark),
-        state_partitions=None if note is None else note.state_partitions,
-    )
-    now = Note.of(topology, plan)
-    if note is not None:
-        note.check(now)
-    else:
-        write_note(spark, home, now)
-    create_internal_topics(topology, plan, told)
+    note, plan, state_topic = _prepared(topology, spark, told, home)
     options = {f"kafka.{name}": value for name, value in told.items()}
 
     def start_query() -> StreamingQuery:
-        return _start(spark, code, plan, topology, options, f"{home}/checkpoint", trigger=None if once else trigger)
+        check_newest(note, told)
+        checkpoint = f"{home}/checkpoint"
+        source = _records(spark, topology, plan, options, note.origin)
+        return _start(spark, code, plan, source, state_topic, options, checkpoint, trigger=None if once else trigger)
 
     reads = [*topology.source_topics, *(each.pattern for each in topology.source_patterns)]
     about = About(
         app.application_id, app.application_id, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics)
     )
     return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
+
+
+def _prepared(
+    topology: Topology, spark: SparkSession, client: Mapping[str, str], home: str
+) -> tuple[Note, Plan, StateTopic]:
+    """The note of the checkpoint, which is rebuilt if it is missing, the plan, and the state topic, which exists."""
+    note, known = read_note(spark, home), known_application(topology.application_id, client)
+    plan = make_plan(
+        topology,
+        partitions_of(topology, client),
+        partitions_max=_partitions_max(spark),
+        state_partitions=None if note is None else note.state_partitions,
+        record_bytes_max=int(client.get("max.request.size", RECORD_BYTES_MAX)),
+    )
+    now = Note.of(topology, plan)
+    is_fresh = note is None
+    if note is not None:
+        note.check(now)
+        note.check_generation(known)
+    elif known is not None:
+        Note.of_cluster(known).check(now, "the state in the cluster")
+    # Topics that a lost checkpoint is rebuilt from are created first: a rebuild without one finds an empty topic.
+    if known is None and is_fresh:
+        check_unused(topology.application_id, client)
+    partitions = create_internal_topics(topology, plan, client)
+    if note is None:
+        origin = None if known is None else rebuild(known, {**plan.partitions, **now.partitions}, client)
+        note = replace(now, generation=new_generation(), origin=origin)
+    register(note, topology, plan, home, client)
+    if is_fresh:
+        write_note(spark, home, note)
+    ends = None if note.origin is None else {int(number): end for number, end in note.origin.ends.items()}
+    state_topic = StateTopic(state_topic_name(topology.application_id), partitions, dict(client), ends)
+    return note, plan, state_topic
 
 
 def _partitions_max(spark: SparkSession) -> int:
@@ -141,16 +179,20 @@ def _start(
     spark: SparkSession,
     code: AppCode,
     plan: Plan,
-    topology: Topology,
+    records: DataFrame,
+    state_topic: StateTopic,
     options: Mapping[str, str],
     checkpoint: str,
     *,
     trigger: str | None,
 ) -> StreamingQuery:
     limit = _limit(spark, STATE_LIMIT, STATE_BYTES_MAX)
-    frame = written(_records(spark, topology, plan, options), _ticks(spark, plan), code, plan, state_bytes_max=limit)
-    writer: Any = frame.writeStream.format("barnabas").options(**options).outputMode("append")
+    frame = written(records, _ticks(spark, plan), code, plan, state_bytes_max=limit, state_topic=state_topic)
+    told = {"kafka.max.request.size": str(MESSAGE_BYTES_MAX)} | dict(options)
+    writer: Any = frame.writeStream.format("barnabas").options(**told).outputMode("append")
     writer = writer.option("includeTimestamp", "true").option("offsetsGroup", plan.application_id)
+    writer = writer.option("applicationId", plan.application_id)
+    writer = writer.option("decidedCommits", str(not plan.is_atomic).lower())
     writer = writer.queryName(plan.application_id).option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
     with state_partitions(spark, plan):
@@ -158,7 +200,9 @@ def _start(
     return query
 
 
-def _records(spark: SparkSession, topology: Topology, plan: Plan, options: Mapping[str, str]) -> DataFrame:
+def _records(
+    spark: SparkSession, topology: Topology, plan: Plan, options: Mapping[str, str], origin: Origin | None
+) -> DataFrame:
     """All topics of the application, by one source: so there is one offset log and one group."""
     topics = [*topology.source_topics, *(topology.decorate(topic) for topic in sorted(plan.looped))]
     reader: Any = spark.readStream.format("barnabas").options(**options)
@@ -167,10 +211,23 @@ def _records(spark: SparkSession, topology: Topology, plan: Plan, options: Mappi
         reader = reader.option("subscribePattern", "|".join(f"(?:{each})" for each in patterns))
     else:
         reader = reader.option("subscribe", ",".join(topics))
-    reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
+    reader = reader.option("startingOffsets", _starts(plan, origin)).option("includeHeaders", "true")
     reader = reader.option("kafka.group.id", plan.application_id)
     frame: DataFrame = reader.option("maxOffsetsPerTrigger", _limit(spark, RECORDS_LIMIT, RECORDS_MAX)).load()
     return frame
+
+
+def _starts(plan: Plan, origin: Origin | None) -> str:
+    """Where the topics are read from: the beginning, or what was committed when the checkpoint was rebuilt."""
+    if origin is None:
+        return "earliest"
+    counts = {topic: plan.partitions[reader.topic] for topic, reader in plan.readers.items() if plan.is_read(topic)}
+    counts |= {topic: count for topic, count in plan.partitions.items() if plan.is_matched(topic)}
+    starts = {
+        topic: {str(number): origin.offsets.get(topic, {}).get(str(number), EARLIEST) for number in range(count)}
+        for topic, count in counts.items()
+    }
+    return json.dumps(starts)
 
 
 def _ticks(spark: SparkSession, plan: Plan) -> DataFrame | None:

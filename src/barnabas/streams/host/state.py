@@ -11,6 +11,8 @@ larger)::
     bytes 3-10   token: random, new for each version of the state
     bytes 11-    chunk of the task, with a version byte of its own
 
+The same chunks leave with the output of the batch, so that a lost checkpoint can be rebuilt (``state_topic.py``).
+
 The *head* says which chunks exist. A worker keeps tasks between batches; a kept task is used if its token is the
 state's, so a task that an attempt has changed which was then repeated elsewhere is never used.
 """
@@ -22,7 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.streams.errors import StateCorrupt, StreamsError
 
-__all__ = ["CHUNKS", "HEAD", "Chunk", "Head", "StateLog", "StateTooLarge"]
+__all__ = ["CHUNKS", "HEAD", "Chunk", "Entry", "Head", "StateLog", "StateTooLarge"]
 
 FORMAT: Final = 1
 CHANGES, SNAPSHOT = 0, 1  # kinds of chunks
@@ -76,14 +78,24 @@ class Chunk(NamedTuple):
     content: bytes
 
 
+class Entry(NamedTuple):
+    """A chunk that a batch wrote, or deleted (``chunk`` is None)."""
+
+    sequence: int
+    kind: int
+    chunk: Chunk | None
+
+
 class StateLog:
-    """The state of one task, within one batch."""
+    """The state of one task, within one batch. ``entries`` is what the batch wrote and deleted."""
 
     def __init__(self, head: ValueState, chunks: MapState, *, task: str, bytes_max: int = STATE_BYTES_MAX) -> None:
         self._head_state = head
         self._chunks = chunks
         self._task = task
         self._bytes_max = bytes_max
+        self._is_adopted = False
+        self.entries: list[Entry] = []
         found = head.get()
         self.head = Head() if found is None else Head(*found)
         if self.head.format != FORMAT:
@@ -91,6 +103,19 @@ class StateLog:
                 f"the state of task {task} has format {self.head.format}; this release reads format {FORMAT}: "
                 f"run the release that wrote it, or start with a new checkpoint"
             )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the task has no state yet."""
+        return self.head.next == 0
+
+    def adopt(self, kept: int, following: int) -> None:
+        """Continue a log that was restored from elsewhere: the next version is written as a snapshot.
+
+        kept: first chunk of that log. following: number of the next chunk.
+        """
+        self.head = Head(kept=kept, first=kept, next=following)
+        self._is_adopted = True
 
     def whole(self) -> Iterator[Chunk]:
         """The chunks from which the task is restored."""
@@ -121,7 +146,7 @@ class StateLog:
         count = following - head.next
         log_bytes = head.log_bytes + written
         first, snapshot_bytes = head.first, head.snapshot_bytes
-        if self._is_long(snapshot_bytes, log_bytes):
+        if self._is_adopted or self._is_long(snapshot_bytes, log_bytes):
             first = following
             following, snapshot_bytes = self._write(SNAPSHOT, snapshot, following, token)
             log_bytes = 0
@@ -146,6 +171,7 @@ class StateLog:
         end = min(head.first, head.kept + count)
         for sequence in range(head.kept, end):
             self._chunks.removeKey((sequence,))
+            self.entries.append(Entry(sequence, CHANGES, None))
         return max(head.kept, end)
 
     def _write(self, kind: int, chunks: Iterable[Chunk], sequence: int, token: bytes) -> tuple[int, int]:
@@ -153,6 +179,7 @@ class StateLog:
         for chunk in chunks:
             blob = bytes((FORMAT, kind, chunk.part)) + token + chunk.content
             self._chunks.updateValue((sequence,), (blob,))
+            self.entries.append(Entry(sequence, kind, chunk))
             sequence += 1
             size += len(blob)
         return sequence, size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from barnabas.client.admin.client import Admin
 from barnabas.client.admin.topics import NewTopic
@@ -12,10 +13,16 @@ from barnabas.model.errors import ApiError
 from barnabas.spark.connector.link import Link, link
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.state_topic import CONFIGS as STATE_CONFIGS
+from barnabas.streams.host.state_topic import PARTITIONS_MAX as STATE_PARTITIONS_MAX
+from barnabas.streams.host.state_topic import topic_name as state_topic_name
 from barnabas.streams.topology.node import Topology
 from barnabas.streams.topology.operators import Sink
+from barnabas.streams.topology.stores import StoreSpec
 
-__all__ = ["create_internal_topics", "partitions_of"]
+__all__ = ["create_internal_topics", "internal_topics", "partitions_of"]
+
+ADDITIONAL_RETENTION_MS: Final = 24 * 3_600_000  # windowstore.changelog.additional.retention.ms of Kafka Streams
 
 
 def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, int]:
@@ -39,17 +46,37 @@ def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, in
     return {name: len(each.partitions) for name, each in is_read.items()}
 
 
-def create_internal_topics(topology: Topology, plan: Plan, client: Mapping[str, str]) -> None:
-    """Create the changelog topics and those repartition topics that are topics of the cluster, if they are missing."""
-    connection = link(ConsumerSettings, client)
+def internal_topics(topology: Topology, plan: Plan) -> list[NewTopic]:
+    """The changelog topics, the state topic, and those repartition topics that are topics of the cluster."""
+    found = []
     for store, spec in topology.stores.items():
         if spec.is_named and store not in topology.global_stores:
             number = next(each.number for each in topology.sub_topologies if store in each.store_names)
             count = sum(place.number == number for place in plan.tasks)
-            configs = {"cleanup.policy": "compact"}
-            connection.run(_create(connection, NewTopic(topology.changelog(store), count, configs=configs)))
-    for topic in plan.looped:
-        connection.run(_create(connection, NewTopic(topology.decorate(topic), plan.partitions[topic])))
+            found.append(NewTopic(topology.changelog(store), count, configs=_changelog_configs(spec)))
+    found += [NewTopic(topology.decorate(topic), plan.partitions[topic]) for topic in sorted(plan.looped)]
+    name = state_topic_name(topology.application_id)
+    if any(each.name == name for each in found):
+        raise TopologyError(f"a store cannot have the name task-state: {name} is the topic with the state of all tasks")
+    count = max(1, min(len(plan.tasks), STATE_PARTITIONS_MAX))
+    return [*found, NewTopic(name, count, configs=STATE_CONFIGS)]
+
+
+def create_internal_topics(topology: Topology, plan: Plan, client: Mapping[str, str]) -> int:
+    """Create the internal topics that are missing; returns the number of partitions of the state topic."""
+    connection = link(ConsumerSettings, client)
+    for topic in internal_topics(topology, plan):
+        connection.run(_create(connection, topic))
+    found = connection.run(connection.cluster.topic(state_topic_name(topology.application_id)))
+    return len(found.partitions)
+
+
+def _changelog_configs(spec: StoreSpec) -> dict[str, str]:
+    """Settings of a changelog topic: as Kafka's, windows are deleted and old versions compacted after the retention."""
+    kept = str(spec.retention_ms + ADDITIONAL_RETENTION_MS)
+    if spec.kind in ("window", "session"):
+        return {"cleanup.policy": "compact,delete", "retention.ms": kept}
+    return {"cleanup.policy": "compact"} | ({"min.compaction.lag.ms": kept} if spec.kind == "versioned" else {})
 
 
 def _custom_partitioned(topology: Topology) -> list[str]:

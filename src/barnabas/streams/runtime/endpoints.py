@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.client.errors import RecordTooLarge
 from barnabas.client.serdes.serde import Place
 from barnabas.streams.functions import with_key
 from barnabas.streams.runtime.messages import payload_decoder, payload_encoder
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["build_sink", "build_source"]
 
 _POSITIVE: Final = 0x7FFFFFFF
+_TOPIC: Final = re.compile(r"(?!\.\.?$)[a-zA-Z0-9._-]{1,249}")
 
 
 def build_source(wiring: Wiring, node: Node, source: Source) -> Forward:
@@ -39,8 +42,9 @@ def _decoder(
 ) -> Callable[[list[InputRecord]], Iterator[Decoded]]:
     task = wiring.task
     fail = wiring.fail(node, "reading")
-    key_codec = codec_of(source.key, Place(topic, is_key=True))
-    value_codec = codec_of(source.value, Place(topic))
+    place = wiring.task.topology.decorate(topic) if source.is_internal else topic
+    key_codec = codec_of(source.key, Place(place, is_key=True))
+    value_codec = codec_of(source.value, Place(place))
     forward = wiring.forward(node)
     at = source.at
     if source.payload != "value":
@@ -86,6 +90,7 @@ def _static_sink(wiring: Wiring, node: Node, sink: Sink, topic: str) -> Forward:
     encode_key = codec_of(sink.key, Place(topic, is_key=True)).encode
     encode_value = codec_of(sink.value, Place(topic)).encode
     choose = _chooser(wiring, sink, topic)
+    bytes_max = wiring.task.record_bytes_max
     append = wiring.task.rows.append
     new = tuple.__new__
 
@@ -94,6 +99,8 @@ def _static_sink(wiring: Wiring, node: Node, sink: Sink, topic: str) -> Forward:
             key_bytes = None if key is None else encode_key(key)
             value_bytes = None if value is None else encode_value(value)
             partition = None if choose is None else choose(key, value)
+            if value_bytes is not None and len(value_bytes) > bytes_max:
+                raise RecordTooLarge(f"a value of {len(value_bytes)} bytes is above the limit of {bytes_max}")
         except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
             fail(error)
             return
@@ -112,6 +119,8 @@ def _dynamic_sink(wiring: Wiring, node: Node, sink: Sink) -> Forward:
     def write(key: Any, value: Any, timestamp: int, headers: Any) -> None:
         try:
             topic = extract(key, value)
+            if not _TOPIC.fullmatch(topic):
+                raise ValueError(f"{topic!r} is not the name of a topic")
         except Exception as error:  # noqa: BLE001 - a function of the user
             fail(error)
             return
@@ -142,13 +151,14 @@ def _chooser(wiring: Wiring, sink: Sink, topic: str) -> Callable[[Any, Any], int
 def _internal_sink(wiring: Wiring, node: Node, sink: Sink) -> Forward:
     topic = sink.topic
     assert topic is not None
-    key_codec = codec_of(sink.key, Place(topic, is_key=True))
-    value_codec = codec_of(sink.value, Place(topic))
+    place = wiring.task.topology.decorate(topic)
+    key_codec = codec_of(sink.key, Place(place, is_key=True))
+    value_codec = codec_of(sink.value, Place(place))
+    fail = wiring.fail(node, "writing")
     if sink.payload != "value":
-        return payload_encoder(sink.payload, _repartition(wiring, node, topic, key_codec), value_codec)
+        return payload_encoder(sink.payload, _repartition(wiring, node, topic, key_codec), value_codec, fail)
     pack = value_codec.pack
     write = _repartition(wiring, node, topic, key_codec)
-    fail = wiring.fail(node, "writing")
     partitioner = sink.partitioner
     count = wiring.partition_count(topic)
 

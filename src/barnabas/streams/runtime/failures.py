@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from barnabas.client.errors import RegistryUnreachable
 from barnabas.streams.errors import ProcessingFailed
 from barnabas.streams.policies import DeadLetter, ErrorPolicy, Fail
 from barnabas.streams.topology.node import Node
@@ -43,34 +44,41 @@ class Failures:
         action: what the node was doing: ``reading``, ``processing`` or ``writing``.
         """
         policy: Any = node.on_error if node.on_error is not None else self._policy
+        return lambda error: self._handle(policy, node.name, action, error)
 
-        def handle(error: Exception) -> None:
-            if isinstance(error, ProcessingFailed):
-                raise error
-            topic, partition, offset, *_ = self._task.record
-            where = f"offset {offset} of {topic}-{partition}" if topic else "a punctuator"
-            message = f"{node.name}: {action} {where} failed: {type(error).__name__}: {error}"
-            if isinstance(policy, Fail):
-                raise ProcessingFailed(
-                    message, node=node.name, topic=topic, partition=partition, offset=offset
-                ) from error
-            _log.warning("%s; the record is dropped", message)
-            self._task.drop(node.name)
-            if isinstance(policy, DeadLetter) and topic:
-                self._write(policy.topic, error)
+    def uncaught(self, error: Exception) -> None:
+        """Handle an error outside of functions and serdes, such as a key that cannot be a key of a store."""
+        self._handle(self._policy, f"sub-topology {self._task.sub_topology.number}", "processing", error)
 
-        return handle
+    def _handle(self, policy: ErrorPolicy, node: str, action: str, error: Exception) -> None:
+        if isinstance(error, ProcessingFailed | RegistryUnreachable):  # the record is not at fault
+            raise error
+        _, partition, offset, *_ = self._task.record
+        topic = self._topic()
+        where = f"offset {offset} of {topic}-{partition}" if topic else "a punctuator"
+        message = f"{node}: {action} {where} failed: {type(error).__name__}: {error}"
+        if isinstance(policy, Fail):
+            raise ProcessingFailed(message, node=node, topic=topic, partition=partition, offset=offset) from error
+        _log.warning("%s; the record is dropped", message)
+        self._task.drop(node)
+        if isinstance(policy, DeadLetter) and topic:
+            self._write(policy.topic, error)
+
+    def _topic(self) -> str:
+        """Return the name that the topic of the input record has, or would have, in the cluster."""
+        topic, topology = self._task.record[0], self._task.topology
+        return topology.decorate(topic) if topic in topology.internal_topics else topic
 
     def _write(self, topic: str, error: Exception) -> None:
         from barnabas.streams.runtime.task import Row
 
-        source, partition, offset, timestamp, key, value, headers = self._task.record
+        _, partition, offset, timestamp, key, value, headers = self._task.record
         trace = "".join(traceback.format_exception(error))
         added = (
             (EXCEPTION, f"{type(error).__module__}.{type(error).__qualname__}".encode()),
-            (STACKTRACE, trace.encode()),
             (MESSAGE, str(error).encode()),
-            (TOPIC, source.encode()),
+            (STACKTRACE, trace.encode()),
+            (TOPIC, self._topic().encode()),
             (PARTITION, str(partition).encode()),
             (OFFSET, str(offset).encode()),
         )

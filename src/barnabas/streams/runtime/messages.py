@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from barnabas.streams.runtime.failures import Handler
 from barnabas.streams.runtime.wiring import Forward
 from barnabas.streams.serdes import Codec
 from barnabas.streams.topology.operators import Payload
@@ -24,24 +25,37 @@ _decode_subscription: Final = msgspec.msgpack.Decoder(tuple[int, bytes, bytes | 
 _decode_response: Final = msgspec.msgpack.Decoder(tuple[bytes | None, bytes | None]).decode
 
 
-def payload_encoder(payload: Payload, write: Forward, codec: Codec) -> Forward:
+def payload_encoder(payload: Payload, write: Forward, codec: Codec, fail: Handler) -> Forward:
     """Return the function of a sink for a payload; ``write`` takes key, bytes, timestamp, headers and partition."""
     pack = codec.pack
 
     def change(key: Any, new: Any, old: Any, timestamp: int, headers: Any, latest: bool) -> None:
-        parts = None if new is None else pack(new), None if old is None else pack(old), latest
-        write(key, _encode(parts), timestamp, headers)
+        try:
+            packed = _encode((None if new is None else pack(new), None if old is None else pack(old), latest))
+        except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
+            fail(error)
+            return
+        write(key, packed, timestamp, headers)
 
     def subscription(
         foreign_key: Any, message: tuple[int, Any, bytes | None, int], timestamp: int, headers: Any
     ) -> None:
         instruction, primary_key, digest, partition = message
-        write(foreign_key, _encode((instruction, pack(primary_key), digest, partition)), timestamp, headers)
+        try:
+            packed = _encode((instruction, pack(primary_key), digest, partition))
+        except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
+            fail(error)
+            return
+        write(foreign_key, packed, timestamp, headers)
 
     def response(primary_key: Any, message: tuple[bytes | None, Any, int], timestamp: int, headers: Any) -> None:
         digest, right, partition = message
-        packed = None if right is None else pack(right)
-        write(primary_key, _encode((digest, packed)), timestamp, headers, partition)
+        try:
+            packed = _encode((digest, None if right is None else pack(right)))
+        except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
+            fail(error)
+            return
+        write(primary_key, packed, timestamp, headers, partition)
 
     if payload == "change":
         return change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.streams.errors import StreamsError
+from barnabas.streams.errors import ProcessingFailed
 from barnabas.streams.runtime.buffer_store import SuppressBuffer
 from barnabas.streams.runtime.wiring import Forward, Wiring
 from barnabas.streams.topology.node import Node
@@ -44,9 +44,14 @@ def build_suppress(wiring: Wiring, node: Node, operator: Suppress) -> Forward:
         if not is_limited or not is_full():
             return
         if not operator.emit_early:
-            raise StreamsError(
+            topic, partition, offset, *_ = task.record
+            raise ProcessingFailed(
                 f"{node.name}: the buffer is full with {len(buffer)} records and {buffer.size} bytes; raise "
-                f"max_records= or max_bytes=, or pass when_full='emit_early'"
+                f"max_records= or max_bytes=, or pass when_full='emit_early'",
+                node=node.name,
+                topic=topic,
+                partition=partition,
+                offset=offset,
             )
         while len(buffer) and is_full():
             emit_first()

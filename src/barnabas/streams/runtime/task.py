@@ -43,7 +43,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.streams.errors import StateCorrupt
 from barnabas.streams.policies import ErrorPolicy, Fail
@@ -53,7 +53,7 @@ from barnabas.streams.runtime.state_format import CHUNK_BYTES_MAX, Cells, decode
 from barnabas.streams.runtime.store import StateStore
 from barnabas.streams.topology.node import Topology
 
-__all__ = ["Commit", "InputRecord", "Row", "Task"]
+__all__ = ["RECORD_BYTES_MAX", "Commit", "InputRecord", "Row", "Task"]
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 InputRecord: TypeAlias = tuple[str, int, int, int, bytes | None, bytes | None, Headers]
@@ -62,6 +62,7 @@ Decoded: TypeAlias = tuple[Callable[..., None], Any, Any, int, InputRecord]
 
 _NO_RECORD: InputRecord = ("", -1, -1, -1, None, None, ())
 _STREAM_TIME = "stream-time"
+RECORD_BYTES_MAX: Final = 1024 * 1024  # the default of the producer's max.request.size
 
 
 class Row(NamedTuple):
@@ -94,6 +95,7 @@ class Task:
     on_error: policy of the application.
     globals: stores of global tables by name.
     is_chained: the host runs the sides of a foreign-key join one after the other in each batch.
+    record_bytes_max: largest value that can be written; a larger one is an error of its record.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Task:
         on_error: ErrorPolicy | None = None,
         globals: Mapping[str, StateStore] | None = None,  # noqa: A002 - the noun of the interface
         is_chained: bool = False,
+        record_bytes_max: int = RECORD_BYTES_MAX,
     ) -> None:
         from barnabas.streams.runtime.wiring import Wiring
 
@@ -113,6 +116,7 @@ class Task:
         self.sub_topology = topology.sub_topologies[number]
         self.partition = partition
         self.is_chained = is_chained
+        self.record_bytes_max = record_bytes_max
         self.name = f"{number}_{partition}"
         self.cells: Cells = {}
         self.clock = self.cell(_STREAM_TIME, -1)  # stream time: the largest timestamp so far
@@ -231,7 +235,10 @@ class Task:
             self.record = record
             if timestamp > clock[0]:
                 clock[0] = timestamp
-            process(key, value, timestamp, record[6])
+            try:
+                process(key, value, timestamp, record[6])
+            except Exception as error:  # noqa: BLE001 - an error that no node has handled
+                self.failures.uncaught(error)
             if punctuators.next_stream_time <= clock[0]:
                 punctuators.by_stream_time(clock[0])
 

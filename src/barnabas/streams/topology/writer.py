@@ -76,9 +76,11 @@ class TopologyWriter:
                 node.stores.append(store)
             self._groups.unite(self._users.setdefault(store, processor), (processor,))
 
-    def add_global_store(self, store: StoreSpec, name: str, source: Source, processor: str, operator: Operator) -> None:
+    def add_global_store(
+        self, store: StoreSpec, name: str, source: Source, processor: str, operator: Operator, on_error: Any = None
+    ) -> None:
         """Add a store that is a copy of a whole topic, with the nodes that maintain it."""
-        self.add_source(name, source)
+        self.add_source(name, source, on_error)
         self.add_processor(processor, operator, name)
         self._nodes[processor].stores.append(store.name)
         if store.name in self._stores:

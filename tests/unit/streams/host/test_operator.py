@@ -24,6 +24,8 @@ from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.operator import TaskOperator
 from barnabas.streams.host.packing import Packing
 from barnabas.streams.host.plan import make_plan
+from barnabas.streams.host.state_topic import Restored, StateTopic, assemble
+from barnabas.streams.positions import decode_position
 
 counting = App("counting")
 (
@@ -49,6 +51,7 @@ left.outer_join(right, lambda one, other: f"{one}+{other}", store="joined").to_s
     .to("closed")
 )
 
+ROW = operator._row
 PARTITIONS = {"lines": 3, "left": 2, "right": 2, "clicks": 2}
 WORDS = ("ant", "bee", "cow", "dog")
 Record = tuple[str, int, str, str | None, int]  # topic, partition, key, value, timestamp
@@ -71,13 +74,28 @@ class Variables(dict[Any, Any]):
         self[key[0]] = value[0]
 
     def removeKey(self, key: tuple[int]) -> None:
-        del self[key[0]]
+        self.pop(key[0], None)
 
     def getValueState(self, *_: Any) -> Any:
         return self
 
     def getMapState(self, *_: Any) -> Any:
         return self
+
+
+class StateRecords(StateTopic):
+    """A state topic in memory; a restoring one has the records that were there when it was made."""
+
+    def __init__(self, records: list[tuple[bytes, bytes | None]], *, is_restoring: bool = False) -> None:
+        super().__init__("state", 2, {}, {} if is_restoring else None)
+        object.__setattr__(self, "records", records)
+        object.__setattr__(self, "restorable", list(records))
+
+    records: list[tuple[bytes, bytes | None]]
+    restorable: list[tuple[bytes, bytes | None]]
+
+    def restore(self, task: int, place: str) -> Restored | None:
+        return assemble(self.restorable, place)
 
 
 class Spark:
@@ -94,6 +112,12 @@ class Spark:
         self.failures = failures
         self.caches: list[Any] = [OrderedDict() for _ in range(workers)]
         self.batch = 0
+        self.state_topic: StateRecords | None = None
+
+    def lose_checkpoint(self, topic: StateRecords) -> None:
+        """Forget all state but that of the state topic."""
+        self.states, self.caches = {}, [OrderedDict()]
+        self.state_topic = StateRecords(topic.records, is_restoring=True)
 
     def run(self, records: list[Record], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         """One batch; it is repeated, from the state before it, as long as attempts fail."""
@@ -116,7 +140,7 @@ class Spark:
             rows = []
             for label, given in groups.items():
                 monkeypatch.setattr(cache, "_kept", self.random.choice(self.caches))
-                hosted = TaskOperator(self.code, self.plan, stage, state.STATE_BYTES_MAX)
+                hosted = TaskOperator(self.code, self.plan, stage, state.STATE_BYTES_MAX, self.state_topic)
                 hosted.init(self.states.setdefault((stage, label), Variables()))  # type: ignore[arg-type]
                 rows += hosted.handleInputRows((label,), iter(given), None)
                 if self.random.random() < self.failures:
@@ -124,6 +148,9 @@ class Spark:
         assert {row.kind for row in rows} <= {OUTPUT}
         blobs = [row.blob for row in sorted(rows, key=lambda row: (row.task, row.first))]
         cells = [row for batch in output_batches(blobs) for row in batch.to_pylist() if row["offsets"] is None]
+        if self.state_topic is not None:
+            self.state_topic.records += [(row["key"], row["value"]) for row in cells if row["topic"] == "state"]
+            cells = [row for row in cells if row["topic"] != "state"]
         return [(row["topic"], row["key"], row["value"], row["timestamp"]) for row in cells]
 
     def _packed(self, records: list[Record]) -> Iterator[SparkRow]:
@@ -187,3 +214,49 @@ def test_a_worker_that_starts_without_tasks_restores_them(monkeypatch: pytest.Mo
     for batch in batches(windows, 7):
         forgetful.caches = [OrderedDict()]
         assert forgetful.run(batch, monkeypatch) == kept.run(batch, monkeypatch)
+
+
+@pytest.mark.usefixtures("short_logs")
+@pytest.mark.parametrize("app", [counting, windows], ids=["counting", "windows"])
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_checkpoints_do_not_change_the_output(app: App, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet, disturbed = Spark(app, seed), Spark(app, seed + 1, failures=0.1)
+    topic = disturbed.state_topic = StateRecords([])
+    for number, batch in enumerate(batches(app, seed)):
+        if number % 5 == 4:
+            disturbed.lose_checkpoint(topic)
+        assert disturbed.run(batch, monkeypatch) == quiet.run(batch, monkeypatch)
+    newest = {key.split(b"/")[0]: assemble(topic.records, key.split(b"/")[0].decode()) for key, _ in topic.records}
+    assert any(found and found.kept > 0 for found in newest.values()), "old chunks are deleted"
+
+
+def test_a_batch_that_is_repeated_after_a_rebuild_is_not_applied_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver dies after the transaction and before Spark's checkpoint: the state topic is ahead then."""
+    spark = Spark(counting, 1)
+    topic = spark.state_topic = StateRecords([])
+    spark.run([("lines", 0, "k", "ant ant", 0)], monkeypatch)
+    spark.lose_checkpoint(topic)
+    offsets, states = dict(spark.offsets), copy.deepcopy(spark.states)
+    first = spark.run([("lines", 0, "k", "ant", 1)], monkeypatch)
+    spark.offsets, spark.states, spark.caches = offsets, states, [OrderedDict()]
+    assert spark.run([("lines", 0, "k", "ant", 1)], monkeypatch) == first
+    assert (first[0][1], first[0][2]) == (b"ant", b"3")
+
+
+def test_changelog_rows_have_the_position_of_all_tasks_whose_records_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Spark(counting, 1)
+    positions = []
+    for batch in ([("lines", 0, "k", "ant", 0), ("lines", 2, "k", "ant", 0)], [("lines", 2, "k", "ant", 1)]):
+        rows: list[Any] = []
+        monkeypatch.setattr(operator, "_row", lambda *cells, rows=rows: rows.append(cells) or ROW(*cells))
+        spark.run(batch, monkeypatch)
+        cells = [
+            row
+            for cell in rows
+            if cell[1] == OUTPUT
+            for part in output_batches([cell[-1]])
+            for row in part.to_pylist()
+            if row["topic"] == "counting-counts-changelog"
+        ]
+        positions.append(decode_position({each["key"]: each["value"] for each in cells[-1]["headers"]}["c"]))
+    assert positions == [{"lines": {0: 1, 2: 1}}, {"lines": {0: 1, 2: 2}}]

@@ -33,7 +33,7 @@ class Variables:
         self.chunks[key[0]] = value[0]
 
     def removeKey(self, key: tuple[int]) -> None:
-        del self.chunks[key[0]]
+        self.chunks.pop(key[0], None)
 
     def open(self, bytes_max: int = 1 << 30) -> StateLog:
         return StateLog(self, self, task="0_0", bytes_max=bytes_max)

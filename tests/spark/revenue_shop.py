@@ -1,6 +1,6 @@
-"""The shop of the demo: orders, their payments, a few broken records, and what must come out of them.
+"""Input of the pipeline in ``examples/pipelines/revenue.py``: orders, payments, broken records; and what to expect.
 
-Time in the shop runs faster than ours. Everything is decided by a seed, so what the pipeline must say is known.
+A seed decides everything, so the expected results are known.
 """
 
 from __future__ import annotations

