@@ -22,6 +22,7 @@ from barnabas.ops.records.format import Line
 
 if TYPE_CHECKING:
     from barnabas.client.record import ConsumerRecord
+    from barnabas.client.scan.needles import Probe
     from barnabas.ops.records.decoding import Decoder
 
 ROWS_MAX: Final = 2000
@@ -30,6 +31,7 @@ WINDOW_OFFSETS: Final = 2000  # of a partition, for the first look from the end
 WINDOW_OFFSETS_MAX: Final = 200_000
 PROGRESS_SECONDS: Final = 0.25
 TAIL_POLL_MS: Final = 1000
+POLL_MS: Final = 250  # after which progress is shown, also while nothing matches
 TAIL_ROWS_MAX: Final = 500  # in one event; a busy topic drops the rest and counts them
 
 Holds = Callable[[Line], bool]
@@ -48,6 +50,7 @@ class Query:
     raw_holds: Holds | None = None  # on bytes as they are stored
     holds: Holds | None = None  # on what was decoded
     read_committed: bool = False
+    probe: Probe | None = None  # skips batches without a match
 
 
 class Search:
@@ -103,7 +106,7 @@ class Search:
         open_places = {place: Start.at(first[place]) for place in self._places if first[place] < last[place]}
         if not open_places:
             return
-        await consumer.assign(open_places, ends={place: last[place] for place in open_places})
+        await consumer.assign(open_places, ends={place: last[place] for place in open_places}, probe=self._query.probe)
         async for records in self._polled(consumer):
             rows = await self._matching(records)
             rows = rows[: self._query.limit - self.found]
@@ -124,7 +127,7 @@ class Search:
             window = {place: Start.at(low[place]) for place in self._places if low[place] < high[place]}
             if not window:
                 return
-            await consumer.assign(window, ends={place: high[place] for place in window})
+            await consumer.assign(window, ends={place: high[place] for place in window}, probe=self._query.probe)
             hits: list[Line] = []
             async for records in self._polled(consumer):
                 hits += await self._matching(records)
@@ -143,7 +146,7 @@ class Search:
             size = min(size * 4, WINDOW_OFFSETS_MAX)
 
     async def _tail(self, consumer: Any) -> Any:
-        await consumer.assign(dict.fromkeys(self._places, self._query.start))
+        await consumer.assign(dict.fromkeys(self._places, self._query.start), probe=self._query.probe)
         yield "progress", {"scanned": 0, "total": 0, "found": 0}
         while True:
             records = await consumer.poll(timeout_ms=TAIL_POLL_MS)
@@ -156,9 +159,11 @@ class Search:
             await asyncio.sleep(0)
 
     async def _polled(self, consumer: Any) -> AsyncIterator[list[ConsumerRecord]]:
+        probe = self._query.probe
         while not consumer.is_at_end:
-            records = await consumer.poll(timeout_ms=TAIL_POLL_MS)
-            self.scanned += len(records)
+            before = 0 if probe is None else probe.skipped
+            records = await consumer.poll(timeout_ms=POLL_MS)
+            self.scanned += len(records) + (0 if probe is None else probe.skipped - before)
             yield records
             await asyncio.sleep(0)  # others have their turn between two polls that were served from memory
 

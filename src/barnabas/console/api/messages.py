@@ -12,6 +12,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from barnabas.client.offsets import EARLIEST, LATEST, Start, list_offsets, resolve
+from barnabas.client.scan.needles import Probe
 from barnabas.console.api.topics import topic_of
 from barnabas.console.endpoint import Call, Endpoint, Parameter
 from barnabas.console.rows import WHOLE_CHARACTERS, row_of
@@ -19,7 +20,7 @@ from barnabas.console.search import ROWS_MAX, Query, Search
 from barnabas.console.view import ClusterView
 from barnabas.model.ids import TopicPartition
 from barnabas.ops.records.decoding import Decoder
-from barnabas.ops.records.filter import compile_filter
+from barnabas.ops.records.filter import compile_filter, probe_of
 from barnabas.ops.records.format import Decoded
 from barnabas.ops.records.moments import parse_window
 from barnabas.ops.records.schemas import Schemas
@@ -80,6 +81,7 @@ async def query_of(call: Call, *, limit: int, is_tail: bool = False, in_order: b
         is_tail=is_tail,
         raw_holds=compile_filter(raw),
         holds=compile_filter(decoded),
+        probe=_probe(call, raw),
         read_committed=call.query("committed") == "true",
     )
 
@@ -105,6 +107,13 @@ def _filters(call: Call) -> tuple[Namespace, Namespace]:
         }
     )
     return raw, decoded
+
+
+def _probe(call: Call, raw: Namespace) -> Probe | None:
+    """About stored bytes only: an expression counts if values are shown as they are stored."""
+    is_stored = call.query("decode", "auto") in ("json", "string") or call.view.registry is None
+    text = call.query("where")
+    return probe_of(Namespace(**{**vars(raw), "filter": text if text and is_stored else None}))
 
 
 def _partitions(call: Call, count: int) -> tuple[int, ...]:
