@@ -12,7 +12,18 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from barnabas.console import openapi
-from barnabas.console.api import brokers, export, groups, messages, overview, produce, session, topic_changes, topics
+from barnabas.console.api import (
+    access,
+    brokers,
+    export,
+    groups,
+    messages,
+    overview,
+    produce,
+    session,
+    topic_changes,
+    topics,
+)
 from barnabas.console.clusters import Clusters
 from barnabas.console.endpoint import Endpoint, handled
 from barnabas.console.events import Streams
@@ -35,6 +46,7 @@ ENDPOINTS: Final[Sequence[Endpoint]] = (
     *export.ENDPOINTS,
     *groups.ENDPOINTS,
     *brokers.ENDPOINTS,
+    *access.ENDPOINTS,
 )
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -20,12 +20,21 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
     max_leaves=4,
 )
-PARTS = st.sampled_from(
-    (
-        "key == {0}|value.a == {0}|{0} == value.a.b|value.contains({0})|key.startsWith({0})|value == {0}|"
-        "headers.h == {0}|value.a.contains({0})|value.b > 1|!(key == {0})|value.a != {0}|has(value.b)"
-    ).split("|")
+FORMS = (
+    "key == {0}",
+    "value.a == {0}",
+    "{0} == value.a.b",
+    "value.contains({0})",
+    "key.startsWith({0})",
+    "value == {0}",
+    "headers.h == {0}",
+    "value.a.contains({0})",
+    "value.b > 1",
+    "!(key == {0})",
+    "value.a != {0}",
+    "has(value.b)",
 )
+PARTS = st.sampled_from(FORMS)
 
 
 @given(

@@ -40,11 +40,12 @@ class Topic:
         end: Start | Mapping[int, Start] = LATEST,
         *,
         with_headers: bool = False,
+        where: str | None = None,
     ) -> pyarrow.Table:
         thread = LoopThread()
         try:
             topic = topics.Topic(self.name, self.settings)
-            return thread.run(topic.to_arrow(start, end, with_headers=with_headers))
+            return thread.run(topic.to_arrow(start, end, with_headers=with_headers, where=where))
         finally:
             thread.stop()
 
@@ -57,13 +58,16 @@ def read(
     end: Start | Mapping[int, Start] = LATEST,
     ends: Mapping[TopicPartition, int] | None = None,
     with_headers: bool = False,
+    where: str | None = None,
     **settings: Any,
 ) -> pyarrow.Table:
     """A topic as an Arrow table, from a start to an end, or to where it ends now: key, value, topic, partition, offset…
 
-    ``ends`` has offsets to stop at, by partition. ``settings`` are those of a consumer, as
-    ``isolation_level="read_committed"``.
+    ``ends`` has offsets to stop at, by partition. ``where`` is an expression that must hold for a row, such as
+    ``'value.total > 100 && key == "ann"'``; batches that cannot contain a match are not decoded. ``settings`` are those
+    of a consumer, as ``isolation_level="read_committed"``.
     """
     if ends is not None:
         end = {place.partition: Start.at(offset) for place, offset in ends.items()}
-    return Topic(topic, bootstrap_servers=bootstrap_servers, **settings).to_arrow(start, end, with_headers=with_headers)
+    read_topic = Topic(topic, bootstrap_servers=bootstrap_servers, **settings)
+    return read_topic.to_arrow(start, end, with_headers=with_headers, where=where)

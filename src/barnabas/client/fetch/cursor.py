@@ -85,9 +85,12 @@ class Chunk:
         start_offset: int,
         end_offset: int | None,
         with_headers: bool,
+        probe: Probe | None = None,
     ) -> pyarrow.RecordBatch:
         """All records of the chunk that may be seen, within these offsets, without an object for each."""
         hidden = self._hidden(settings)
+        if probe is not None:
+            hidden |= self._unmatched(settings, probe)
         return to_arrow(
             self._buffer,
             topic=partition.topic,
@@ -99,6 +102,16 @@ class Chunk:
             keep=(lambda header: header.base_offset not in hidden) if hidden else None,
             size_bytes_max=settings.decompressed_max_bytes,
         )
+
+    def _unmatched(self, settings: ConsumerSettings, probe: Probe) -> set[int]:
+        """Base offsets of batches in which nothing can match."""
+        found: set[int] = set()
+        for position, header in iterate(self._buffer):
+            payload = payload_of(self._buffer, position, header, size_bytes_max=settings.decompressed_max_bytes)
+            if not header.is_control and not probe.may_match(payload):
+                probe.skipped += header.record_count
+                found.add(header.base_offset)
+        return found
 
     def _hidden(self, settings: ConsumerSettings) -> set[int]:
         """Base offsets of batches that were aborted."""
@@ -277,6 +290,7 @@ class Cursor:
                         start_offset=self.position,
                         end_offset=self.end_offset,
                         with_headers=with_headers,
+                        probe=self.probe,
                     )
                 )
                 self._chunks.popleft()
