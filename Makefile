@@ -5,12 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs console test test-slow demo fuzz sim kill kill-spark kill-streams cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+.PHONY: help install check format docs console test test-slow demo fuzz sim kill kill-spark kill-streams kill-connect cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd
+$(STAMP): pyproject.toml setup.py src/barnabas/wire/record_codec.py src/barnabas/wire/record_encoder.py src/barnabas/wire/record_builder.py src/barnabas/wire/key_hash.py src/barnabas/wire/record_headers.py src/barnabas/wire/record_filter.py src/barnabas/wire/produce_frame.py src/barnabas/wire/named_tuple.pxd src/barnabas/wire/record_bytes.pxd src/barnabas/wire/sip_hash.pxd $(wildcard src/barnabas/wire/avro/*.pxd) src/barnabas/wire/avro/columns.py src/barnabas/wire/avro/values.py src/barnabas/wire/avro/decoder.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -75,6 +75,10 @@ kill-spark: $(STAMP) ## kill drivers, workers, executors, brokers and commits un
 kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a stateful application 30 times (half an hour)
 	BARNABAS_SPARK_RUNS=20 BARNABAS_SPARK_CLUSTER_RUNS=10 $(BIN)/pytest -q -s tests/spark/test_failures.py -k application
 
+CONNECT_KILLS ?= 30
+kill-connect: $(STAMP) ## kill drivers, workers, the broker and the database under change capture and sinks 30 times (half an hour)
+	BARNABAS_CONNECT_KILLS=$(CONNECT_KILLS) $(BIN)/pytest -q -s -m slow tests/spark/test_connect_killed.py
+
 copier: $(STAMP) ## copy 100,000 messages in transactions under 20 kills of the broker (Java; minutes)
 	BARNABAS_COPIER_MESSAGES=100000 BARNABAS_COPIER_KILLS=20 $(BIN)/pytest -q -s -m java tests/compat/test_message_copier.py
 
@@ -84,7 +88,8 @@ fuzz: $(STAMP) ## broken frames over a socket, a million of them; then the codec
 	$(BIN)/python tests/fuzz/fuzz_socket.py --frames $(FUZZ_FRAMES)
 	@if $(BIN)/python -c 'import atheris' 2> /dev/null; then \
 		$(BIN)/python tests/fuzz/fuzz_wire.py -runs=$(FUZZ_RUNS) && \
-		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS); \
+		$(BIN)/python tests/fuzz/fuzz_records.py -runs=$(FUZZ_RUNS) && \
+		$(BIN)/python tests/fuzz/fuzz_avro.py -runs=$(FUZZ_RUNS); \
 	else echo 'atheris is not installed: the codecs are left to the property tests'; fi
 
 SIM_SEEDS ?= 10000
@@ -100,7 +105,7 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
 	$(BIN)/python -m conformance.streams
 
-conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients or registry
+conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients, registry or connect
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)

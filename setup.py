@@ -32,6 +32,14 @@ EXTENSIONS = cythonize(
             ["src/barnabas/wire/record_filter.py"],
             depends=["src/barnabas/wire/sip_hash.pxd"],
         ),
+        *(
+            Extension(
+                f"barnabas.wire.avro.{name}",
+                [f"src/barnabas/wire/avro/{name}.py"],
+                depends=["src/barnabas/wire/avro/columns.pxd", "src/barnabas/wire/avro/values.pxd"],
+            )
+            for name in ("columns", "values", "decoder")
+        ),
     ],
     language_level=3,
     build_dir="build/cython",

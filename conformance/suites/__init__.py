@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.outcome import Leg
-from conformance.suites import clients, kafka_python, librdkafka, registry, tools
+from conformance.suites import clients, connect, kafka_python, librdkafka, registry, tools
 
 SUITES: dict[str, Callable[[], list[Leg]]] = {
     "librdkafka": librdkafka.legs,
@@ -17,4 +17,5 @@ SUITES: dict[str, Callable[[], list[Leg]]] = {
     "tools": tools.legs,
     "clients": clients.legs,
     "registry": registry.legs,
+    "connect": connect.legs,
 }

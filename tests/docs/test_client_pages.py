@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas import NewTopic, ProducerSettings, Settings, blocking
-from barnabas.testing import Broker
+from barnabas.testing import Broker, RegistryProcess
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "client").glob("*.md"))
@@ -30,8 +31,10 @@ def test_what_a_page_shows_works(page: Path, capsys: pytest.CaptureFixture[str])
         with blocking.Producer(ProducerSettings(bootstrap_servers=(servers,))) as producer:
             producer.send_many("orders", [(b"k%d" % (number % 7), b"%d" % number) for number in range(100)])
         names: dict[str, Any] = {"servers": servers, "work": worked.append}
-        for block in blocks:
-            exec(compile(block, str(page), "exec"), names)
+        with RegistryProcess(servers) if page.stem == "serdes" else nullcontext() as registry:
+            names["registry_url"] = registry.url if registry is not None else None
+            for block in blocks:
+                exec(compile(block, str(page), "exec"), names)
         if page.stem == "delivery":
             assert len(worked) == 200  # at most and at least once, and nothing crashed
             settings = {"bootstrap_servers": servers, "isolation_level": "read_committed"}

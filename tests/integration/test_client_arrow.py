@@ -115,6 +115,19 @@ def test_records_and_columns_may_alternate(shared_broker: Broker, name: str) -> 
     asyncio.run(work())
 
 
+def test_rows_with_and_without_keys_stay_in_order_in_one_partition(shared_broker: Broker, name: str) -> None:
+    make(shared_broker, name, 1)
+    rows = pa.table({"key": [b"a", None, b"b", None], "value": [b"1", b"2", b"3", b"4"]})
+
+    async def work() -> None:
+        async with Producer(producing(shared_broker)) as producer:
+            await producer.send_arrow(rows, name)
+
+    asyncio.run(work())
+    read = barnabas.read(name, bootstrap_servers=shared_broker.bootstrap_servers)
+    assert read["value"].to_pylist() == [b"1", b"2", b"3", b"4"]
+
+
 def test_the_blocking_consumer_counts_only_what_was_reached(shared_broker: Broker, name: str) -> None:
     make(shared_broker, name, 1)
     place = TopicPartition(name, 0)

@@ -47,7 +47,7 @@ def test_every_type_of_column_is_the_same_in_snapshot_and_stream(sql: Any, captu
         "i": -735160,
         "j": 86_400_000_000,
         "l": "19:32:03.5Z",
-        "o": "+292278994-08-16T23:00:00Z",
+        "o": "infinity",
         "s": "AQo=",
         "ae": [1, None, 3],
         "af": ["a,b", None, 'c"d'],

@@ -147,6 +147,8 @@ class Producer(Generic[K, V]):
         raw_key, raw_value = cast("tuple[bytes | None, bytes | None]", (key, value))
         if self._coder is not None:
             raw_key, raw_value = await self._coder.encode(topic, key, value)
+            if of_serdes := self._coder.headers(topic, key, value):
+                pairs = (*pairs, *of_serdes)
         intake = self.intake
         while True:
             if partition is None and self._partitioning.is_asked_always:
@@ -203,8 +205,10 @@ class Producer(Generic[K, V]):
 
     async def _send_rows(self, topic: str, table: pyarrow.Table) -> list[Batch]:
         found = await self.cluster.topic(topic, auto_create=True, timeout_ms=self.settings.max_block_ms)
-        names = table.column_names
-        if "partition" not in names:
+        is_free = "partition" not in table.column_names or table.column("partition").null_count == len(table)
+        if is_free and len(found.partitions) == 1:
+            return await self._send_slices(found, table, 0)  # rows with and without keys stay in order
+        if "partition" not in table.column_names:
             chosen = self._partitioning.of_rows(found, table)
             if chosen is None:
                 return await self._send_slices(found, table, None)

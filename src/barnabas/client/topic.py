@@ -7,10 +7,11 @@ does the reading; ``blocking.py`` has the same without async.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consumer import Consumer
+from barnabas.client.errors import Undecodable
 from barnabas.client.offsets import EARLIEST, LATEST, Start, resolve
 from barnabas.client.scan.table import TableSearch
 from barnabas.client.settings.client import settled
@@ -20,6 +21,10 @@ from barnabas.wire.columns import schema
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from barnabas.client.serdes.columns import TypedColumns
+
+PLACES: Final = ("key", "topic", "partition", "offset", "timestamp")
 
 
 class Topic:
@@ -63,3 +68,40 @@ class Topic:
             while not consumer.is_at_end:
                 tables.append(await consumer.poll_arrow(with_headers=with_headers))
             return pa.concat_tables(tables)
+
+    async def to_typed_arrow(
+        self,
+        reader: TypedColumns,
+        start: Start | Mapping[int, Start] = EARLIEST,
+        end: Start | Mapping[int, Start] = LATEST,
+        *,
+        skip_malformed: bool = False,
+    ) -> pyarrow.Table:
+        """The same rows with values of a schema registry as columns, beside ``_key``, ``_topic``, ``_partition``,
+        ``_offset`` and ``_timestamp``. Raises Undecodable for the first malformed value, unless those are skipped."""
+        plain = await self.to_arrow(start, end)
+        return await typed_table(plain, reader, skip_malformed=skip_malformed)
+
+
+async def typed_table(plain: pyarrow.Table, reader: TypedColumns, *, skip_malformed: bool = False) -> pyarrow.Table:
+    """A table of records with the fields of their values as columns."""
+    import pyarrow as pa
+
+    pieces = []
+    for batch in plain.to_batches() or [pa.RecordBatch.from_pylist([], schema=plain.schema)]:
+        values, malformed = await reader.decode(batch.column("value"))
+        if malformed and not skip_malformed:
+            row, reason = malformed[0]
+            place = TopicPartition(batch.column("topic")[row].as_py(), batch.column("partition")[row].as_py())
+            error = Undecodable(f"{place} at offset {batch.column('offset')[row].as_py()}: {reason}")
+            error.partition, error.offset = place, batch.column("offset")[row].as_py()
+            raise error
+        is_record = pa.types.is_struct(values.type)
+        columns = dict(zip(values.type.names, values.flatten(), strict=True)) if is_record else {"value": values}
+        columns |= {f"_{name}": batch.column(name) for name in PLACES}
+        piece = pa.RecordBatch.from_pydict(columns)
+        if malformed:
+            bad = {row for row, _ in malformed}
+            piece = piece.filter(pa.array([row not in bad for row in range(len(values))]))
+        pieces.append(piece)
+    return pa.Table.from_batches(pieces)

@@ -168,6 +168,10 @@ class Source(_Connector[C]):
     def committed(self, until: Offset) -> None:
         """Everything up to here is durable in the topics: the system that was read may forget it."""
 
+    def details(self) -> Mapping[str, Any]:
+        """Return facts about the source as it is now, as JSON values, for ``barnabas connect describe``."""
+        return {}
+
     def sample(self, count: int) -> Iterator[Record]:
         """Yield records for a dry run. Override it if ``start`` leaves something behind at the source."""
         since = self.start()

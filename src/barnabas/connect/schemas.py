@@ -143,7 +143,18 @@ def to_millis(value: dt.datetime) -> int:
 
 def from_millis(millis: int) -> dt.datetime:
     """Return the point in time, in UTC, of milliseconds since 1970."""
-    return EPOCH + dt.timedelta(milliseconds=millis)
+    try:
+        return EPOCH + dt.timedelta(milliseconds=millis)
+    except OverflowError as error:
+        raise DataError(f"{millis} ms since 1970 is a time outside of the years 1 to 9999") from error
+
+
+def from_days(days: int) -> dt.date:
+    """Return the date of days since 1970."""
+    try:
+        return EPOCH_DAY + dt.timedelta(days=days)
+    except OverflowError as error:
+        raise DataError(f"{days} days since 1970 is a date outside of the years 1 to 9999") from error
 
 
 def time_to_millis(value: dt.time) -> int:
@@ -180,7 +191,7 @@ def from_wire(schema: Schema, value: Any) -> Any:
         case s if s == DECIMAL and isinstance(value, bytes):
             return from_unscaled(value, scale_of(schema))
         case s if s == DATE and isinstance(value, int):
-            return EPOCH_DAY + dt.timedelta(days=value)
+            return from_days(value)
         case s if s == TIME and isinstance(value, int):
             return time_from_millis(value)
         case s if s == TIMESTAMP and isinstance(value, int):

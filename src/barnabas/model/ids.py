@@ -62,3 +62,9 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def uuid_text(data: bytes) -> str:
+    """The 16 bytes of a UUID in the usual text form, ``8-4-4-4-12`` hexadecimal digits."""
+    digits = data.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -13,18 +13,33 @@ if TYPE_CHECKING:
     from barnabas.spark.connector.foreach_batch import each_batch
     from barnabas.spark.pipelines.pipeline import Files, Pipeline, Topic, pipeline
     from barnabas.spark.pipelines.runner import start
+    from barnabas.spark.registry import from_registry, registry_error, to_registry
     from barnabas.spark.sessions import session
 
-__all__ = ["Files", "Pipeline", "Topic", "each_batch", "pipeline", "session", "start"]
+__all__ = [
+    "Files",
+    "Pipeline",
+    "Topic",
+    "each_batch",
+    "from_registry",
+    "pipeline",
+    "registry_error",
+    "session",
+    "start",
+    "to_registry",
+]
 
 _HOMES = {
     "Files": "pipelines.pipeline",
     "Pipeline": "pipelines.pipeline",
     "Topic": "pipelines.pipeline",
     "each_batch": "connector.foreach_batch",
+    "from_registry": "registry",
     "pipeline": "pipelines.pipeline",
+    "registry_error": "registry",
     "session": "sessions",
     "start": "pipelines.runner",
+    "to_registry": "registry",
 }
 
 

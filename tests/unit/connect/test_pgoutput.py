@@ -18,6 +18,7 @@ from barnabas.connect.connectors.postgres.pgoutput import (
     LogicalMessage,
     ProtocolError,
     Relation,
+    TransactionOrigin,
     Truncate,
     lsn_of,
     lsn_text,
@@ -75,8 +76,9 @@ def test_a_truncate_names_its_tables() -> None:
     assert known.decode(TRUNCATE) == Truncate((known.relations[16384],))
 
 
-def test_origins_and_types_are_ignored_and_messages_are_read() -> None:
-    assert Decoder().decode(b"O" + bytes(8) + b"here\0") is None
+def test_types_are_ignored_and_origins_and_messages_are_read() -> None:
+    assert Decoder().decode(b"Y" + bytes(4)) is None
+    assert Decoder().decode(b"O" + (7).to_bytes(8, "big") + b"here\0") == TransactionOrigin(7, "here")
     data = b"M\1" + (7).to_bytes(8, "big") + b"app\0" + (3).to_bytes(4, "big") + b"abc"
     assert Decoder().decode(data) == LogicalMessage(True, 7, "app", b"abc")
 

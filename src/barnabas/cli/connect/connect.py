@@ -188,7 +188,8 @@ def _describe(arguments: Namespace) -> None:
         status = client.find(connector_path(name, "/status"))
         offsets = client.ask("GET", connector_path(name, "/offsets"))["offsets"]
         topics = client.ask("GET", connector_path(name, "/topics"))[name]["topics"]
-        found.append({**info, "status": status, "offsets": offsets, "topics": topics})
+        details = client.find(connector_path(name, "/details")) or {}
+        found.append({**info, "status": status, "offsets": offsets, "topics": topics, "details": details})
     if not is_table(arguments):
         print_value(arguments, found)
         return
@@ -209,6 +210,7 @@ def _facts(each: dict[str, Any]) -> dict[str, object]:
     }
     places = [f"{json.dumps(one['partition'])} at {json.dumps(one['offset'])}" for one in each["offsets"]]
     facts["offsets"] = "; ".join(places) or "-"
+    facts |= {name.replace("_", " "): value for name, value in each["details"].items()}
     facts |= {f"  {key}": value for key, value in sorted(each["config"].items())}
     traces = [part["trace"] for part in (status["connector"], *status["tasks"]) if part.get("trace")]
     return facts | ({"trace": traces[0]} if traces else {})

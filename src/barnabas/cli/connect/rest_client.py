@@ -9,9 +9,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from barnabas.ops.failure import Failure
+from barnabas.transport.tls import TlsFiles, client_context
 
 URL_VARIABLE: Final = "BARNABAS_CONNECT_URL"
 USER_VARIABLE: Final = "BARNABAS_CONNECT_USER"
+KEYSTORE_VARIABLE: Final = "BARNABAS_CONNECT_KEYSTORE"  # PEM file with the client's key and certificate
+TRUSTSTORE_VARIABLE: Final = "BARNABAS_CONNECT_TRUSTSTORE"  # PEM file with the CAs to trust
 DEFAULT_URL: Final = "http://127.0.0.1:8083"
 SECONDS_MAX: Final = 90.0
 RETRIES: Final = 20  # while the workers elect a leader
@@ -42,6 +45,9 @@ class RestClient:
         name, _, password = user.partition(":")
         self._auth = (name, password) if user else None
         self._http = httpx
+        self._tls = self._url.startswith("https://") and client_context(
+            TlsFiles(key_store=os.environ.get(KEYSTORE_VARIABLE), trust_store=os.environ.get(TRUSTSTORE_VARIABLE))
+        )
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Return the JSON of an answer, or None if it is empty; raise ``Failure`` for an error."""
@@ -62,7 +68,9 @@ class RestClient:
     def _send(self, method: str, path: str, body: Any) -> Any:
         for left in range(RETRIES, -1, -1):
             try:
-                answer = self._http.request(method, self._url + path, json=body, auth=self._auth, timeout=SECONDS_MAX)
+                answer = self._http.request(
+                    method, self._url + path, json=body, auth=self._auth, timeout=SECONDS_MAX, verify=self._tls or True
+                )
             except self._http.HTTPError as error:
                 way_out = "start one with `barnabas connect worker`"
                 raise Failure(f"no worker answers at {self._url}: {error}; {way_out}") from error

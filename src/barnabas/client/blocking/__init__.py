@@ -7,7 +7,7 @@ record. Each client is a module of its own; this one has them all, and the short
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from barnabas.client import topic as topics
 from barnabas.client.blocking.admin import Admin
@@ -20,6 +20,9 @@ from barnabas.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from barnabas.client.serdes.avro import AvroSchema
+    from barnabas.client.serdes.registry import Registry
 
 __all__ = ["Admin", "Consumer", "LoopThread", "Producer", "Topic", "read"]
 
@@ -49,6 +52,25 @@ class Topic:
         finally:
             thread.stop()
 
+    def _to_typed_arrow(
+        self,
+        schema: AvroSchema | type,
+        registry: Registry | str | None,
+        start: Start | Mapping[int, Start],
+        end: Start | Mapping[int, Start],
+        *,
+        skip_malformed: bool,
+    ) -> pyarrow.Table:
+        from barnabas.client.serdes.column_readers import typed_columns
+
+        thread = LoopThread()
+        try:
+            reader = thread.run(typed_columns(registry, schema, f"{self.name}-value"))
+            topic = topics.Topic(self.name, self.settings)
+            return thread.run(topic.to_typed_arrow(reader, start, end, skip_malformed=skip_malformed))
+        finally:
+            thread.stop()
+
 
 def read(
     topic: str,
@@ -59,6 +81,9 @@ def read(
     ends: Mapping[TopicPartition, int] | None = None,
     with_headers: bool = False,
     where: str | None = None,
+    schema: AvroSchema | type | Literal["latest"] | None = None,
+    registry: Registry | str | None = None,
+    on_bad_record: Literal["stop", "skip"] = "stop",
     **settings: Any,
 ) -> pyarrow.Table:
     """A topic as an Arrow table, from a start to an end, or to where it ends now: key, value, topic, partition, offset…
@@ -66,8 +91,17 @@ def read(
     ``ends`` has offsets to stop at, by partition. ``where`` is an expression that must hold for a row, such as
     ``'value.total > 100 && key == "ann"'``; batches that cannot contain a match are not decoded. ``settings`` are those
     of a consumer, as ``isolation_level="read_committed"``.
+
+    With ``schema`` the values are decoded with a schema registry, and their fields become columns, beside ``_key``,
+    ``_topic``, ``_partition``, ``_offset`` and ``_timestamp``. It is an Avro schema, a dataclass or struct, or
+    ``"latest"`` for the latest version of the subject ``<topic>-value``, of any kind. ``registry`` is the registry or
+    its URL, by default that of ``barnabas up``. ``where`` is about stored bytes: it cannot be combined with ``schema``.
     """
     if ends is not None:
         end = {place.partition: Start.at(offset) for place, offset in ends.items()}
-    read_topic = Topic(topic, bootstrap_servers=bootstrap_servers, **settings)
-    return read_topic.to_arrow(start, end, with_headers=with_headers, where=where)
+    place = Topic(topic, bootstrap_servers=bootstrap_servers, **settings)
+    if schema is not None:
+        if where is not None:
+            raise ValueError("where is about stored bytes: filter the table that schema gives instead")
+        return place._to_typed_arrow(schema, registry, start, end, skip_malformed=on_bad_record == "skip")
+    return place.to_arrow(start, end, with_headers=with_headers, where=where)

@@ -41,6 +41,12 @@ class Coder(Generic[K, V]):
                 wait = unready.wait
             await wait()
 
+    def headers(self, topic: str, key: K | None, value: V | None) -> tuple[tuple[str, bytes], ...]:
+        """Headers that a record gets from its serdes; call it after :meth:`encode`."""
+        places = self._places_of(topic)
+        found = () if key is None or self._key is None else self._key.headers(places.key)
+        return found if value is None or self._value is None else found + self._value.headers(places.value)
+
     async def decode(
         self, records: Sequence[ConsumerRecord]
     ) -> tuple[list[ConsumerRecord[K, V]], BarnabasError | None]:
@@ -71,9 +77,9 @@ class Coder(Generic[K, V]):
             key: K | None = raw_key  # type: ignore[assignment]
             value: V | None = raw_value  # type: ignore[assignment]
             if raw_key is not None and key_serde is not None:
-                key = key_serde.decode(raw_key, places.key)
+                key = key_serde.decode_record(raw_key, places.key, headers)
             if raw_value is not None and value_serde is not None:
-                value = value_serde.decode(raw_value, places.value)
+                value = value_serde.decode_record(raw_value, places.value, headers)
             decoded.append(ConsumerRecord(topic, partition, offset, timestamp_ms, key, value, headers))
 
     def _places_of(self, topic: str) -> _Places:

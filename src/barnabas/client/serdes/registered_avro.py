@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.client.errors import Unencodable
 from barnabas.client.serdes.avro import REFUSED, AvroSchema, parsed, typed
-from barnabas.client.serdes.registered import Registered, SubjectOf, split, topic_name
+from barnabas.client.serdes.registered import IdIn, Registered, SubjectOf, topic_name
 from barnabas.client.serdes.registry import Reference, Registry, Schema
 from barnabas.client.serdes.serde import NotReady, Place, needed, undecodable, unencodable
 
@@ -28,8 +28,9 @@ class RegisteredAvro(Registered[Any]):
         references: Sequence[Reference] = (),
         subject: SubjectOf = topic_name,
         auto_register: bool = True,
+        id_in: IdIn = "prefix",
     ) -> None:
-        super().__init__(registry, subject=subject, auto_register=auto_register)
+        super().__init__(registry, subject=subject, auto_register=auto_register, id_in=id_in)
         schema, self._objects = typed(schema)
         self._references = tuple(references)
         fastavro = needed("fastavro", "avro")
@@ -37,7 +38,7 @@ class RegisteredAvro(Registered[Any]):
         self._own = None if schema is None or self._references else parsed(schema)
         self._said = schema
         self._text = schema if isinstance(schema, str) else json.dumps(schema)
-        self._writers: dict[int, Any] = {}
+        self._writers: dict[int | str, Any] = {}
 
     def encode(self, content: Any, place: Place) -> bytes:
         if self._said is None:
@@ -53,21 +54,20 @@ class RegisteredAvro(Registered[Any]):
             raise unencodable(content, place, error) from error
         return out.getvalue()
 
-    def decode(self, data: bytes, place: Place) -> Any:
-        schema_id, rest = split(data, place)
+    def _decode(self, schema_id: int | str, rest: bytes, place: Place) -> Any:
         if self._own is None and self._said is not None:
             raise NotReady(self._learn_own)
         writer = self._writers.get(schema_id)
         if writer is None:
-            raise NotReady(lambda: self._learn(schema_id, data, place))
+            raise NotReady(lambda: self._learn(schema_id, rest, place))
         source = io.BytesIO(rest)
         try:
             content = self._read(source, writer, self._own)
         except REFUSED as error:
-            raise undecodable(data, place, error) from error
+            raise undecodable(rest, place, error) from error
         if source.tell() != len(rest):
-            raise undecodable(data, place, f"{len(rest) - source.tell()} bytes follow the data")
-        return content if self._objects is None else self._objects.object(content, data, place)
+            raise undecodable(rest, place, f"{len(rest) - source.tell()} bytes follow the data")
+        return content if self._objects is None else self._objects.object(content, rest, place)
 
     async def _learn_own(self) -> None:
         """The schema with those that it refers to, which the registry has."""
@@ -76,7 +76,7 @@ class RegisteredAvro(Registered[Any]):
         except REFUSED as error:
             raise Unencodable(f"the schema is not Avro: {error}") from error
 
-    async def _learn(self, schema_id: int, data: bytes, place: Place) -> None:
+    async def _learn(self, schema_id: int | str, data: bytes, place: Place) -> None:
         schema = await self._writer(schema_id, data, place)
         try:
             self._writers[schema_id] = await parsed_with_references(self.registry, schema, {})

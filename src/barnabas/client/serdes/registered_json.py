@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, cast
 
 from barnabas.client.serdes.json import Json
-from barnabas.client.serdes.registered import Registered, SubjectOf, split, topic_name
+from barnabas.client.serdes.registered import IdIn, Registered, SubjectOf, topic_name
 from barnabas.client.serdes.registry import Registry, Schema
 from barnabas.client.serdes.serde import Place, Serde, T, needed, unencodable
 from barnabas.client.serdes.structs import Struct
@@ -26,8 +26,9 @@ class RegisteredJson(Registered[T], Generic[T]):
         schema: str | Mapping[str, Any] | None = None,
         subject: SubjectOf = topic_name,
         auto_register: bool = True,
+        id_in: IdIn = "prefix",
     ) -> None:
-        super().__init__(registry, subject=subject, auto_register=auto_register)
+        super().__init__(registry, subject=subject, auto_register=auto_register, id_in=id_in)
         self._inner: Serde[T] = Json() if kind is None else Struct(kind)
         if schema is None and kind is not None:
             schema = _schema_of(kind)
@@ -38,8 +39,8 @@ class RegisteredJson(Registered[T], Generic[T]):
             raise unencodable(content, place, "this serde was made without a schema")
         return self._head(place) + self._inner.encode(content, place)
 
-    def decode(self, data: bytes, place: Place) -> T:
-        return self._inner.decode(split(data, place)[1], place)
+    def _decode(self, schema_id: int | str, rest: bytes, place: Place) -> T:
+        return self._inner.decode(rest, place)
 
     async def _schema(self) -> Schema:
         return Schema(json.dumps(self._said), "JSON")

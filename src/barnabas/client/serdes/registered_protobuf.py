@@ -10,7 +10,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.client.serdes.protobuf import Protobuf
-from barnabas.client.serdes.registered import Registered, SubjectOf, split, topic_name
+from barnabas.client.serdes.registered import IdIn, Registered, SubjectOf, topic_name
 from barnabas.client.serdes.registry import Reference, Registry, Schema
 from barnabas.client.serdes.serde import Place, undecodable
 
@@ -27,19 +27,25 @@ WELL_KNOWN: Final = ("google/protobuf/", "google/type/", "confluent/")
 
 class RegisteredProtobuf(Registered[M]):
     def __init__(
-        self, registry: Registry, kind: type[M], *, subject: SubjectOf = topic_name, auto_register: bool = True
+        self,
+        registry: Registry,
+        kind: type[M],
+        *,
+        subject: SubjectOf = topic_name,
+        auto_register: bool = True,
+        id_in: IdIn = "prefix",
     ) -> None:
-        super().__init__(registry, subject=subject, auto_register=auto_register)
+        super().__init__(registry, subject=subject, auto_register=auto_register, id_in=id_in)
         self._inner = Protobuf(kind)
         self._descriptor: Any = kind.DESCRIPTOR
-        self._indexes = encode_indexes(_path_of(self._descriptor))
+        self.tail = encode_indexes(_path_of(self._descriptor))
 
     def encode(self, content: M, place: Place) -> bytes:
-        return self._head(place) + self._indexes + self._inner.encode(content, place)
+        return self._head(place) + self._inner.encode(content, place)
 
-    def decode(self, data: bytes, place: Place) -> M:
+    def _decode(self, schema_id: int | str, rest: bytes, place: Place) -> M:
         # The reader knows what it wants, so which message it is said to be is not looked at.
-        _, content = split_indexes(split(data, place)[1], place)
+        _, content = split_indexes(rest, place)
         return self._inner.decode(content, place)
 
     async def _schema(self) -> Schema:

@@ -18,6 +18,7 @@ from barnabas.model.settings import InvalidSetting
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+LOCAL_URL: Final = "http://127.0.0.1:8081"  # where `barnabas up` runs its registry
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 SCHEMAS_KEPT_MAX: Final = 10_000
 SERVER_ERROR: Final = 500
@@ -45,6 +46,7 @@ class SubjectVersion(NamedTuple):
     version: int
     id: int
     schema: Schema
+    guid: str | None = None
 
 
 class Registry:
@@ -68,7 +70,7 @@ class Registry:
             self._headers["authorization"] = basic(username, password)
         self._timeout_ms = timeout_ms
         self._ssl = ssl
-        self._by_id: dict[int, Schema] = {}
+        self._by_id: dict[int | str, Schema] = {}
 
     async def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
         """The id of the schema, which becomes the subject's next version unless it is one already."""
@@ -76,10 +78,12 @@ class Registry:
         answer = await self._ask("POST", f"/subjects/{_path(subject)}/versions{query}", _body(schema))
         return _number(answer, "id")
 
-    async def schema(self, schema_id: int) -> Schema:
+    async def schema(self, schema_id: int | str) -> Schema:
+        """The schema of an id, or with text of a GUID."""
         known = self._by_id.get(schema_id)
         if known is None:
-            known = _schema(await self._ask("GET", f"/schemas/ids/{schema_id}"))
+            kind = "ids" if isinstance(schema_id, int) else "guids"
+            known = _schema(await self._ask("GET", f"/schemas/{kind}/{schema_id}"))
             if len(self._by_id) >= SCHEMAS_KEPT_MAX:
                 del self._by_id[next(iter(self._by_id))]
             self._by_id[schema_id] = known
@@ -207,7 +211,14 @@ def _schema(said: Any) -> Schema:
 
 def _version(said: Any) -> SubjectVersion:
     schema = _schema(said)
-    return SubjectVersion(str(said.get("subject", "")), _number(said, "version"), _number(said, "id"), schema)
+    guid = said.get("guid")
+    return SubjectVersion(
+        str(said.get("subject", "")),
+        _number(said, "version"),
+        _number(said, "id"),
+        schema,
+        guid if isinstance(guid, str) else None,
+    )
 
 
 def _number(said: Any, name: str) -> int:

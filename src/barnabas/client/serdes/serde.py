@@ -17,6 +17,8 @@ from barnabas.client.errors import MissingDependency, Undecodable, Unencodable
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from barnabas.client.produce.batch import Headers
+
     K = TypeVar("K", default=bytes)
     V = TypeVar("V", default=bytes)
     T = TypeVar("T")
@@ -58,6 +60,14 @@ class Serde(ABC, Generic[T]):
     @abstractmethod
     def decode(self, data: bytes, place: Place) -> T:
         """The object; :class:`Undecodable` if the bytes are not one."""
+
+    def headers(self, place: Place) -> tuple[tuple[str, bytes], ...]:
+        """Headers that a record gets beside the bytes that :meth:`encode` has returned."""
+        return ()
+
+    def decode_record(self, data: bytes, place: Place, headers: Headers) -> T:
+        """As :meth:`decode`, for serdes whose records have something in their headers."""
+        return self.decode(data, place)
 
 
 def undecodable(data: bytes, place: Place, error: object) -> Undecodable:

@@ -31,6 +31,7 @@ LANES: Final = ((2.0, "1 second"), (20.0, "10 seconds"), (float("inf"), "60 seco
 GRACE_SECONDS: Final = 20.0  # for a batch under way when a query is stopped
 LANE_PAUSE_FIRST: Final = 5.0  # seconds before a lane that failed is started again
 LANE_PAUSE_MAX: Final = 300.0
+DETAILS_SECONDS: Final = 5.0  # between two looks at what sources report about themselves
 _RETRIABLE: Final = re.compile(
     "RetriableError|Timed out while waiting for the Python worker|ConnectionRefused"
     "|DISCONNECTED|TIMED_OUT|UNKNOWN_TOPIC_OR_PARTITION"
@@ -80,6 +81,8 @@ class Engine:
         self._own: dict[str, _Own] = {}
         self._leaving: list[tuple[str, threading.Event, float]] = []
         self._topics: dict[str, set[str]] = {}
+        self._details: dict[str, dict[str, Any]] = {}
+        self._detailed_at = 0.0
         self._session: SparkSession | None = None
         socket = data_dir / "driver.sock"
         socket.unlink(missing_ok=True)
@@ -179,6 +182,9 @@ class Engine:
                 own.query = None
                 self._own.pop(name)
                 self._on_event("failed", name, {"trace": trace, "retriable": bool(_RETRIABLE.search(trace))})
+        if now - self._detailed_at >= DETAILS_SECONDS:
+            self._detailed_at = now
+            self._send_details()
         for key, lane in self._lanes.items():
             self._watch_lane(key, lane, now)
         waiting = []
@@ -188,6 +194,13 @@ class Engine:
             else:
                 waiting.append((name, left, deadline))
         self._leaving = waiting
+
+    def _send_details(self) -> None:
+        for name, own in self._own.items():
+            found = {} if own.lane is None else own.lane.reader.details()
+            if found != self._details.get(name, {}):
+                self._details[name] = found
+                self._on_event("details", name, {"details": found})
 
     def _watch_lane(self, key: str, lane: _Lane, now: float) -> None:
         """Start a lane that failed again, with back-off: its connectors stay in it."""

@@ -98,6 +98,10 @@ class Reader:
             return self.source.offset(entries)
         return dict(entries[0].offset or {CURSOR: None})
 
+    def details(self) -> dict[str, Any]:
+        """Return facts about the source."""
+        return dict(self.source.details()) if isinstance(self.source, Source) else {}
+
     def committed(self, until: Offset) -> None:
         """Tell the source that it may forget."""
         if isinstance(self.source, Source):

@@ -285,6 +285,13 @@ class Herder:
                 return  # nothing to forget
             raise RestError(BAD_REQUEST, f"group {SINK_GROUP + name}: {error}") from error
 
+    async def details(self, name: str) -> Mapping[str, Any]:
+        """Return what a connector reports about itself; only the leader knows it."""
+        leader = self._leading()
+        if self._stores.config.get(name) is None:
+            raise RestError(NOT_FOUND, f"Connector {name} not found")
+        return leader.details.get(name, {})
+
     async def reset_topics(self, name: str) -> None:
         """Forget which topics a connector has used."""
         leader = self._leading()

@@ -52,6 +52,7 @@ class Leader:
         self._plain: Producer[bytes, bytes] = Producer(ProducerSettings.of({**client, "linger.ms": "5"}))
         log = Path(driver_settings["data_dir"]) / "driver.log"
         self._driver = Child(driver, driver_settings, self._on_event, log=log)
+        self.details: dict[str, Mapping[str, Any]] = {}  # what sources report about themselves, by connector
         self._driver_pause = 0.0
         self._idle_since: float | None = None
         self._news = asyncio.Event()
@@ -143,6 +144,8 @@ class Leader:
                 case "offsets":
                     records = [offset_record(event["name"], each[0], each[1]) for each in event["entries"]]
                     await self._stores.offsets.write(self._plain, records)
+                case "details":
+                    self.details[event["name"]] = event["details"]
                 case "topics" if not self._tracks_topics:
                     pass
                 case "topics":

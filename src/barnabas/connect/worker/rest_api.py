@@ -68,6 +68,7 @@ class RestApi:
             ("GET", f"{one}/offsets", self._offsets),
             ("PATCH", f"{one}/offsets", self._alter_offsets),
             ("DELETE", f"{one}/offsets", self._reset_offsets),
+            ("GET", f"{one}/details", self._details),
             ("GET", f"{one}/topics", self._topics),
             ("PUT", f"{one}/topics/reset", self._reset_topics),
             ("GET", "/connector-plugins", self._plugins),
@@ -196,6 +197,9 @@ class RestApi:
         return Response(status_code=NO_CONTENT)
 
     # --- offsets and topics ---------------------------------------------------------------------------------------
+
+    async def _details(self, request: Request) -> Response:
+        return JsonResponse(dict(await self._herder.details(_name(request))))
 
     async def _offsets(self, request: Request) -> Response:
         return JsonResponse(await self._herder.offsets(_name(request)))

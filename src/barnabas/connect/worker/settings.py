@@ -31,6 +31,10 @@ class WorkerSettings(Config):
     rest_allowed_origins: Annotated[Names, doc("Origins of web pages that may call the API")] = ()
     rest_users_file: Annotated[str, doc("File with a line user=password per user of the API")] = ""
     rest_cluster_users: Annotated[bool, doc("Users of the API are those of the cluster, by SASL")] = False
+    rest_tls_keystore: Annotated[str, doc("PEM file with the key and certificates of the API, which is then HTTPS")] = (
+        ""
+    )
+    rest_tls_truststore: Annotated[str, doc("PEM file with CAs: clients must show a certificate of one of them")] = ""
     session_timeout_ms: Annotated[int, doc("Time after which a dead leader is replaced"), Meta(ge=1000)] = 10_000
     topic_tracking_enable: Annotated[bool, doc("Keep track of the topics that connectors use")] = True
     topic_tracking_allow_reset: Annotated[bool, doc("Whether that may be reset")] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,6 +34,7 @@ from barnabas.rest.access import Access, is_loopback
 from barnabas.rest.server import Server
 from barnabas.rest.service import Limits, Service, Users
 from barnabas.rest.users import ClusterUsers, FileUsers
+from barnabas.transport.tls import TlsFiles, client_context, server_context
 
 PLUGIN_PROCESS: Final = "barnabas.connect.worker.plugin_process"
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -42,6 +44,14 @@ RETRY_SECONDS: Final = 2.0
 ELECTION_TICK_SECONDS: Final = 0.2
 
 _log: Final = logger("connect")
+
+
+def _server_tls(files: TlsFiles) -> ssl.SSLContext | None:
+    if files.key_store is None:
+        if files.trust_store is not None:
+            raise ConfigError("rest.tls.truststore needs rest.tls.keystore: certificates are a part of HTTPS")
+        return None
+    return server_context(files, client_auth="none" if files.trust_store is None else "required")
 
 
 class Worker:
@@ -61,8 +71,10 @@ class Worker:
         self._herder = Herder(self._cluster, self._stores, self._knowledge, settings)
         self._loggers = Loggers()
         self._api = RestApi(self._herder, self._loggers, self._forwarded, self._cluster_id)
-        self._server = Server(self._service(), host=settings.host, port=settings.port)
-        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS_MAX)
+        files = TlsFiles(key_store=settings.rest_tls_keystore or None, trust_store=settings.rest_tls_truststore or None)
+        self._server = Server(self._service(), host=settings.host, port=settings.port, tls=_server_tls(files))
+        verify = client_context(files) if files.key_store else True
+        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS_MAX, verify=verify)
         self._membership: Membership | None = None
         self._leading: asyncio.Task[None] | None = None
         self._electing: asyncio.Task[None] | None = None
@@ -220,10 +232,10 @@ class Worker:
             return FileUsers.read(Path(settings.rest_users_file))
         if settings.rest_cluster_users:
             return ClusterUsers(Settings.of(self._client))
-        if not is_loopback(settings.host):
+        if not is_loopback(settings.host) and not settings.rest_tls_truststore:
             raise ConfigError(
                 f"the worker would listen on {settings.host or 'all addresses'} without authentication; "
-                "set rest.users.file or rest.cluster.users"
+                "set rest.users.file, rest.cluster.users or rest.tls.truststore"
             )
         return None
 
@@ -234,7 +246,8 @@ class Worker:
         host = self._settings.rest_advertised_host_name
         if not host and self._settings.host in ("", "0.0.0.0", "::"):  # noqa: S104 - compared, not bound
             host = socket.gethostname()
-        return f"http://{host}:{self._server.port}" if host else self._server.url
+        scheme = self._server.url.partition("://")[0]
+        return f"{scheme}://{host}:{self._server.port}" if host else self._server.url
 
     async def _forwarded(self, request: Request) -> Response:
         """Send a request on to the leader; 409 if there is none, or if it was sent on already."""

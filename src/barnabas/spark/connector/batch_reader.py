@@ -17,10 +17,13 @@ from barnabas.spark.errors import InvalidOption
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.spark.connector.formats import SourceFormats
+
 
 class BatchReader(DataSourceReader):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, formats: SourceFormats | None = None) -> None:
         self._options = options
+        self._formats = formats
         self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -34,7 +37,7 @@ class BatchReader(DataSourceReader):
         return [RangePartition.of(each, positions.topic_ids) for each in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return read(partition, self._options)
+        return read(partition, self._options, self._formats)
 
     def _end(self, positions: Positions) -> Offsets:
         places = positions.partitions()

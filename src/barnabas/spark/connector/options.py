@@ -118,3 +118,8 @@ def _signed_in(told: Mapping[str, str]) -> dict[str, str]:
     """Name and password out of ``sasl.jaas.config``, where Java's clients have them."""
     found = dict(_JAAS.findall(told.get("sasl.jaas.config", "")))
     return {f"sasl.{name}": value for name, value in found.items() if f"sasl.{name}" not in told}
+
+
+def has_formats(given: Mapping[str, str]) -> bool:
+    """Whether keys or values are of a schema registry: ``value.format``, ``key.format``."""
+    return any(name.lower() in ("key.format", "value.format") for name in given)

@@ -28,6 +28,8 @@ from barnabas.spark.processes.memory import trim
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.spark.connector.formats import SourceFormats
+
 log = logging.getLogger("barnabas.spark")
 
 FETCH_BYTES_MIN: Final = 64 * 1024
@@ -54,7 +56,9 @@ class RangePartition(InputPartition):
         return f"{self.topic}-{self.partition}[{self.start}:{self.end}]"
 
 
-def read(share: InputPartition, options: SourceOptions) -> Iterator[pyarrow.RecordBatch]:
+def read(
+    share: InputPartition, options: SourceOptions, formats: SourceFormats | None = None
+) -> Iterator[pyarrow.RecordBatch]:
     if not isinstance(share, RangePartition):
         return  # Spark makes up a partition where there is none
     connection = link(ConsumerSettings, options.settings)
@@ -63,7 +67,7 @@ def read(share: InputPartition, options: SourceOptions) -> Iterator[pyarrow.Reco
     try:
         for batch in reading.batches():
             read_bytes += batch.nbytes
-            yield batch
+            yield batch if formats is None else formats.apply(batch)
             del batch
     finally:
         reading.close()

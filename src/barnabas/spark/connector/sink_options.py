@@ -84,14 +84,19 @@ class SinkOptions:
             sink_id=sink_id,
             batch_id=batch_id,
             on_replay="keep" if on_replay == KEEP else "stop",
-            columns=_columns(schema, topic, left_out),
+            columns=_columns(schema, topic, left_out, _formatted(options)),
             offsets_group=offsets_group,
             application_id=application_id,
             is_decided=is_decided,
         )
 
 
-def _columns(schema: StructType, topic: str | None, left_out: set[str]) -> tuple[str, ...]:
+def _formatted(options: Options) -> set[str]:
+    """Columns that are encoded with a schema registry, and so may be structs."""
+    return {side for side in ("key", "value") if (options.text(f"{side}.format") or "binary") != "binary"}
+
+
+def _columns(schema: StructType, topic: str | None, left_out: set[str], formatted: set[str]) -> tuple[str, ...]:
     """The columns that are written; others are ignored, as Spark's own sink does."""
     names = [name for name in schema.fieldNames() if name not in left_out]
     if "value" not in names:
@@ -99,7 +104,7 @@ def _columns(schema: StructType, topic: str | None, left_out: set[str]) -> tuple
     if topic is None and "topic" not in names:
         raise InvalidOption("say the option topic, or have a column topic")
     for name, (kinds, what) in _COLUMNS.items():
-        if name in names and not isinstance(schema[name].dataType, kinds):
+        if name in names and name not in formatted and not isinstance(schema[name].dataType, kinds):
             raise InvalidOption(f"the column {name} is {schema[name].dataType.simpleString()}: it must be {what}")
     if "headers" in names:
         _check_headers(schema["headers"].dataType)

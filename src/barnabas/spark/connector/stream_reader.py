@@ -30,13 +30,16 @@ from barnabas.spark.errors import DataLost, InvalidOption
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.spark.connector.formats import SourceFormats
+
 # After a broker has failed, its successor may for a moment not know the newest end.
 BEHIND_SECONDS_MAX: Final = 60.0
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, formats: SourceFormats | None = None) -> None:
         self._options = options
+        self._formats = formats
         self._positions = Positions(options)
         self._progress: Progress | None = None
         self._ids: TopicIds | None = None
@@ -53,7 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._behind_since: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options}
+        return {"_options": self._options, "_formats": self._formats}
 
     # --- where to start and end -----------------------------------------------------------------------------------
 
@@ -184,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition.of(each, positions.topic_ids) for each in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return read(partition, self._options)
+        return read(partition, self._options, self._formats)
 
     # --- what is done ---------------------------------------------------------------------------------------------
 

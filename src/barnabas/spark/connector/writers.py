@@ -18,13 +18,16 @@ from barnabas.spark.connector.sink_options import SinkOptions
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.spark.connector.formats import SinkFormats
+
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, options: SinkOptions) -> None:
+    def __init__(self, options: SinkOptions, formats: SinkFormats | None = None) -> None:
         self._options = options
+        self._formats = formats
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         from barnabas.spark.connector.writing import Batch, write
@@ -35,7 +38,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         assert batch_id is not None
         options = self._options
         batch = Batch(f"{options.prefix}-{query_id}", task.partitionId(), int(batch_id), options.application_id)
-        return write(iterator, self._options, batch)
+        return write(_encoded(iterator, self._formats), self._options, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         _end(messages, self._options, commit=True, batch_id=batchId)
@@ -45,21 +48,26 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    def __init__(self, options: SinkOptions) -> None:
+    def __init__(self, options: SinkOptions, formats: SinkFormats | None = None) -> None:
         self._options = options
+        self._formats = formats
         self._sink_id = options.sink_id or f"{options.prefix}-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         from barnabas.spark.connector.writing import Batch, write
 
         batch = Batch(self._sink_id, _task().partitionId(), self._options.batch_id)
-        return write(iterator, self._options, batch)
+        return write(_encoded(iterator, self._formats), self._options, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _end(messages, self._options, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _end(messages, self._options, commit=False)
+
+
+def _encoded(rows: Iterator[pyarrow.RecordBatch], formats: SinkFormats | None) -> Iterator[pyarrow.RecordBatch]:
+    return rows if formats is None else map(formats.apply, rows)
 
 
 def _end(

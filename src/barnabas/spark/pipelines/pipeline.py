@@ -15,6 +15,7 @@ from barnabas.spark.errors import InvalidOption
 
 NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 OnBadRecord = Literal["stop", "dead_letter"]
+Format = Literal["avro", "json", "protobuf"]
 Mode = Literal["append", "update", "complete"]
 
 
@@ -25,10 +26,16 @@ class Topic:
     Read with ``schema`` its values are JSON and become columns, beside ``_key``, ``_topic``, ``_partition``,
     ``_offset`` and ``_timestamp``; without, the columns are those of the format. ``watermark`` names a column of
     times and how late records may come. Written, a table without a column ``value`` becomes JSON.
+
+    With ``format`` avro, json or protobuf, values are those of a schema registry: read, their columns are those of the
+    latest schema of ``subject``; written, a table becomes Avro of a schema that is registered there.
     """
 
     name: str
     schema: str | None = None
+    format: Format | None = None
+    subject: str | None = None  # by default the name with -value
+    registry: str | None = None  # URL; by default that of `barnabas up`
     on_bad_record: OnBadRecord = "stop"
     dead_letters: str | None = None  # the topic; by default the name with .dead-letters
     watermark: tuple[str, str] | None = None
@@ -39,6 +46,18 @@ class Topic:
     def __post_init__(self) -> None:
         if self.on_bad_record not in ("stop", "dead_letter"):
             raise InvalidOption(f"on_bad_record={self.on_bad_record!r}: say stop or dead_letter")
+        if self.format not in (None, "avro", "json", "protobuf"):
+            raise InvalidOption(f"format={self.format!r}: say avro, json or protobuf")
+        if self.format is not None and self.schema is not None:
+            raise InvalidOption(f"{self}: with format={self.format} the schema is the registry's; leave schema out")
+
+    @property
+    def is_decoded(self) -> bool:
+        return self.schema is not None or self.format is not None
+
+    @property
+    def subject_name(self) -> str:
+        return self.subject or f"{self.name}-value"
 
     @property
     def dead_letter_topic(self) -> str:

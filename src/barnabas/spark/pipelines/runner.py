@@ -118,7 +118,7 @@ def start(
     }
     queries = [_write(pipeline, pipeline.transform(**frames), options, home, once=once)]
     for name, each in pipeline.reads.items():
-        if isinstance(each, Topic) and each.schema is not None and each.on_bad_record == "dead_letter":
+        if isinstance(each, Topic) and each.is_decoded and each.on_bad_record == "dead_letter":
             letters = dead_letters(_read(spark, each, options, f"{pipeline.group}.dead-letters"), each)
             writer = letters.writeStream.format("barnabas").options(**options)
             queries.append(
@@ -151,13 +151,22 @@ def _write(
     if isinstance(end, Files):
         writer: Any = frame.writeStream.format(end.format).option("path", end.path).options(**end.options)
     elif pipeline.mode == "update":
-        told = dict(options) | {"topic": end.name} | dict(end.options)
+        told = _written(options, end)
         writer = frame.writeStream.foreachBatch(each_batch(told, prepare=lambda batch: encoded(batch, end)))
     else:
-        told = dict(options) | {"topic": end.name} | dict(end.options)
+        told = _written(options, end)
         writer = encoded(frame, end).writeStream.format("barnabas").options(**told)
     writer = writer.outputMode(pipeline.mode)
     return _started(writer, pipeline.name, f"{home}/checkpoint", pipeline.trigger, once=once)
+
+
+def _written(options: Mapping[str, str], end: Topic) -> dict[str, str]:
+    """The options of a sink."""
+    formats = {}
+    if end.format is not None:
+        formats = {"value.format": end.format, "value.subject": end.subject_name}
+        formats |= {} if end.registry is None else {"registry.url": end.registry}
+    return {**options, "topic": end.name, **formats, **end.options}
 
 
 def _started(writer: Any, name: str, checkpoint: str, trigger: str, *, once: bool) -> StreamingQuery:

@@ -7,10 +7,11 @@ import decimal
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.connect.connectors.postgres import text_values
+from barnabas.connect.connectors.postgres.defaults import default_value
 from barnabas.connect.connectors.postgres.pgoutput import Unchanged, Value
 from barnabas.connect.connectors.postgres.settings import PostgresConfig
 from barnabas.connect.schemas import (
@@ -63,6 +64,7 @@ class Column:
     type: PgType
     modifier: int = -1
     optional: bool = True
+    default: str | None = None  # the expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,6 @@ _SIMPLE: Final[Mapping[str, tuple[Schema, Callable[[str], Any]]]] = {
     "oid": (INT64, int),
     "float4": (FLOAT32, float),
     "float8": (FLOAT64, float),
-    "timestamptz": (named(STRING, "io.debezium.time.ZonedTimestamp"), text_values.zoned_timestamp),
     "timetz": (named(STRING, "io.debezium.time.ZonedTime"), text_values.zoned_time),
     "point": (POINT, text_values.point),
     "geometry": (
@@ -157,9 +158,15 @@ def column_type(column: Column, config: PostgresConfig) -> ColumnType | None:
             return None
         made = BYTES, str.encode
     schema, parse = made
-    shown = schema.as_optional() if column.optional else schema
+    default = default_value(column.type.name, column.type.kind, column.default, schema, parse)
+    missing = _missing(schema) if default is None else default
+    if column.type.name == "numeric" and schema.type is Type.STRING:  # with the column's digits after the point
+        step = decimal.Decimal(1).scaleb(-numeric_scale(column))
+        missing = f"{decimal.Decimal(missing or 0).quantize(step):f}"
+        default = None if default is None else missing
+    shown = replace(schema, optional=column.optional, default=default)
     unavailable = _unavailable(schema, config.unavailable_value_placeholder)
-    return ColumnType(shown, parse, unavailable, None if column.optional else _missing(schema))
+    return ColumnType(shown, parse, unavailable, None if column.optional else missing)
 
 
 def _array(column: Column, config: PostgresConfig) -> tuple[Schema, Callable[[str], Any]] | None:
@@ -169,7 +176,8 @@ def _array(column: Column, config: PostgresConfig) -> tuple[Schema, Callable[[st
     if made is None:
         return None
     schema, parse = made
-    return array(schema.as_optional()), lambda text: text_values.array(text, parse)
+    items = schema if element.kind == "e" else schema.as_optional()  # as Debezium has it
+    return array(items), lambda text: text_values.array(text, parse)
 
 
 def _scalar(column: Column, config: PostgresConfig) -> tuple[Schema, Callable[[str], Any]] | None:
@@ -190,6 +198,10 @@ def _scalar(column: Column, config: PostgresConfig) -> tuple[Schema, Callable[[s
             return _money(config)
         case "bytea":
             return _binary(config)
+        case "timestamptz":
+            digits = MICRO_DIGITS if column.modifier < 0 else column.modifier
+            schema = named(STRING, "io.debezium.time.ZonedTimestamp")
+            return schema, lambda text: text_values.zoned_timestamp(text, digits)
         case "date" | "time" | "timestamp":
             return _temporal(column, config)
         case "interval" if config.interval_handling_mode == "numeric":
@@ -212,9 +224,15 @@ def _numeric(column: Column, config: PostgresConfig) -> tuple[Schema, Callable[[
         return STRING, str
     if column.modifier < MODIFIER_HEADER:
         return VARIABLE_SCALE, _variable_scale
-    precision = (column.modifier - MODIFIER_HEADER) >> 16
-    scale = (((column.modifier - MODIFIER_HEADER) & 0x7FF) ^ 1024) - 1024  # eleven bits with a sign
+    precision, scale = (column.modifier - MODIFIER_HEADER) >> 16, numeric_scale(column)
     return decimal_schema(scale, parameters={"connect.decimal.precision": str(precision)}), text_values.number
+
+
+def numeric_scale(column: Column) -> int:
+    """Return the digits after the point of a numeric column; 0 if they vary."""
+    if column.modifier < MODIFIER_HEADER:
+        return 0
+    return (((column.modifier - MODIFIER_HEADER) & 0x7FF) ^ 1024) - 1024  # eleven bits with a sign
 
 
 def _variable_scale(text: str) -> dict[str, Any] | None:
@@ -297,24 +315,19 @@ def _missing(schema: Schema) -> Any:
 def _unavailable(schema: Schema, placeholder: str) -> Any:
     """Return the placeholder in the type of the column; None for types that the server never stores aside."""
     if schema.type is Type.ARRAY and schema.items is not None:
-        return [_unavailable_item(schema.items, placeholder)]
+        if schema.items.type in (Type.INT32, Type.INT64):
+            return list(placeholder.encode())
+        item = _unavailable_item(schema.items, placeholder)
+        return None if item is None else [item]
     if schema.type is Type.MAP:
         return {placeholder: placeholder}
     return placeholder if schema.type is Type.STRING else placeholder.encode() if schema == BYTES else None
 
 
 def _unavailable_item(schema: Schema, placeholder: str) -> Any:
-    if schema.type in (Type.INT32, Type.INT64):
-        return java_hash(placeholder)
     if schema.name == "io.debezium.data.Uuid":
         digest = hashlib.md5(placeholder.encode(), usedforsecurity=False).digest()
         return str(uuid.UUID(bytes=digest, version=3))
+    if schema.type is Type.BYTES and schema.name is None:
+        return placeholder.encode()
     return placeholder if schema.type is Type.STRING else None
-
-
-def java_hash(text: str) -> int:
-    """Return the hash code that Java gives a string: Debezium's placeholder in arrays of integers."""
-    total = 0
-    for char in text:
-        total = (total * 31 + ord(char)) & 0xFFFFFFFF
-    return total - (1 << 32) if total >= 1 << 31 else total

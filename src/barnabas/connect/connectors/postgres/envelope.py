@@ -40,7 +40,7 @@ SOURCE: Final = struct(
                 name="io.debezium.data.Enum",
                 version=1,
                 parameters={
-                    "allowed": "first,first_in_data_collection,true,last_in_data_collection,last,false,incremental"
+                    "allowed": "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
                 },
             ),
         ),
@@ -52,8 +52,11 @@ SOURCE: Final = struct(
         Field("txId", INT64.as_optional()),
         Field("lsn", INT64.as_optional()),
         Field("xmin", INT64.as_optional()),
+        Field("origin", STRING.as_optional()),
+        Field("origin_lsn", INT64.as_optional()),
     ],
     name="io.debezium.connector.postgresql.Source",
+    version=1,
 )
 TRANSACTION_BLOCK: Final = struct(
     [Field("id", STRING), Field("total_order", INT64), Field("data_collection_order", INT64)],
@@ -73,7 +76,10 @@ TRANSACTION_VALUE: Final = struct(
             "data_collections",
             array(
                 struct(
-                    [Field("data_collection", STRING), Field("event_count", INT64)], name="event.collection", version=1
+                    [Field("data_collection", STRING), Field("event_count", INT64)],
+                    name="event.collection",
+                    version=1,
+                    optional=True,
                 ),
                 optional=True,
             ),
@@ -98,6 +104,15 @@ class Origin(NamedTuple):
     last_commit_lsn: int | None = None
     snapshot: str = "false"
     transaction: tuple[str, int, int] | None = None  # id, order in the transaction, order in the table
+    replicated_from: str | None = None  # replication origin: the server that the transaction was made on
+    replicated_lsn: int | None = None  # its position there
+
+    def next_in_transaction(self) -> Origin:
+        """Return the origin of a second event of the same change."""
+        if self.transaction is None:
+            return self
+        number, total, within = self.transaction
+        return self._replace(transaction=(number, total + 1, within + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +182,7 @@ class Envelopes:
             record.headers.append(Header(OLD_KEY, old_key, shape.key_schema))
         yield record
         if op == "d" and self._config.tombstones_on_delete and shape.key:
-            yield Record(shape.topic, None, key, key_schema=shape.key_schema)
+            yield Record(shape.topic, None, key, key_schema=shape.key_schema, headers=list(record.headers))
 
     def _before(self, shape: _Shape, event: Event) -> dict[str, Any] | None:
         """Return the old row: whole with a full replica identity; of a delete at least the key."""
@@ -207,6 +222,8 @@ class Envelopes:
             "txId": origin.xid,
             "lsn": origin.lsn,
             "xmin": None,
+            "origin": origin.replicated_from,
+            "origin_lsn": origin.replicated_lsn,
         }
 
     def _shape(self, number: int) -> _Shape:

@@ -6,8 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from barnabas.connect.connectors.postgres.envelope import KEY_ARRIVED, KEY_LEFT, Event, TransactionMark
-from barnabas.connect.connectors.postgres.pgoutput import Row
+from barnabas.connect.connectors.postgres.envelope import KEY_ARRIVED, KEY_LEFT, Event, Origin, TransactionMark
 from barnabas.connect.connectors.postgres.stream import Signal
 from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.connect.records import Offset, Part
@@ -35,17 +34,12 @@ def cut_by_key(since: Offset, until: Offset, changes: Sequence[Any], tasks: int)
 def _by_key(table: Table, event: Event, number: int) -> Iterator[tuple[bytes, Event]]:
     """Yield the event with the bytes of its key; an update that changes the key in two halves."""
 
-    def made(op: str) -> Event:
-        return Event(op, number, event.old, event.new, event.is_old_full, event.origin)
+    def made(op: str, origin: Origin) -> Event:
+        return Event(op, number, event.old, event.new, event.is_old_full, origin)
 
-    places = [place for place, column in enumerate(table.columns) if column.name in table.key]
-    old, new = (None if row is None or not places else _key(row, places) for row in (event.old, event.new))
+    old, new = table.key_bytes(event.old), table.key_bytes(event.new)
     if old is not None and new is not None and old != new:
-        yield old, made(KEY_LEFT)
-        yield new, made(KEY_ARRIVED)
+        yield old, made(KEY_LEFT, event.origin)
+        yield new, made(KEY_ARRIVED, event.origin.next_in_transaction())
     else:
-        yield new or old or table.full_name.encode(), made(event.op)
-
-
-def _key(row: Row, places: Sequence[int]) -> bytes:
-    return b"\0".join(value if isinstance(value, bytes) else b"" for value in (row[place] for place in places))
+        yield new or old or table.full_name.encode(), made(event.op, event.origin)

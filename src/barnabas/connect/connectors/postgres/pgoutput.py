@@ -74,6 +74,14 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionOrigin:
+    """The transaction was replicated from another server, where it has this position."""
+
+    lsn: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A transaction ends; replication can go on from ``end_lsn``."""
 
@@ -110,14 +118,15 @@ class LogicalMessage:
     content: bytes
 
 
-Message = Begin | Commit | Relation | Change | Truncate | LogicalMessage | None
+Message = Begin | Commit | Relation | Change | Truncate | LogicalMessage | TransactionOrigin | None
 
 _U16: Final = struct.Struct(">H").unpack_from
 _U32: Final = struct.Struct(">I").unpack_from
+_U64: Final = struct.Struct(">Q").unpack_from
 _I32: Final = struct.Struct(">i").unpack_from
 _BEGIN: Final = struct.Struct(">QqI")
 _COMMIT: Final = struct.Struct(">BQQq")
-_IGNORED: Final = frozenset(b"OY")  # origin and type: nothing that a change event needs
+_IGNORED: Final = frozenset(b"Y")  # type: nothing that a change event needs
 
 
 class Decoder:
@@ -157,6 +166,8 @@ class Decoder:
             case 84:  # T
                 (count,) = _U32(data, 1)
                 return Truncate(tuple(self._known(_U32(data, 6 + 4 * each)[0]) for each in range(count)))
+            case 79:  # O
+                return TransactionOrigin(_U64(data, 1)[0], _text(data, 9)[0])
             case 77:  # M
                 return _logical_message(data)
             case kind if kind in _IGNORED:

@@ -57,6 +57,7 @@ class PostgresSource(Source[PostgresConfig]):
         self._idle_at = 0.0
         self._slot_checked_at = 0.0
         self._is_snapshot_due = False
+        self._wal_bytes = 0
 
     # --- where to begin -------------------------------------------------------------------------------------------
 
@@ -174,6 +175,7 @@ class PostgresSource(Source[PostgresConfig]):
         problem = admin.usable(position.lsn) if is_first else ""
         state = admin.state()
         held = 0 if state is None else state.wal_bytes
+        self._wal_bytes = held
         if limit and held > limit:
             problem = f"the slot {name} holds {held} bytes of WAL back, more than slot.max.wal={limit}"
         elif self.config.slot_warn_wal and held > self.config.slot_warn_wal:
@@ -280,6 +282,10 @@ class PostgresSource(Source[PostgresConfig]):
         """Let the server forget what is durable."""
         if self._stream is not None:
             self._stream.confirm(_position(until))
+
+    def details(self) -> dict[str, Any]:
+        """Return the slot, and how much WAL it held back when it was checked last."""
+        return {"slot": self.config.slot_name, "slot_wal_bytes": self._wal_bytes}
 
     def entries(self, offset: Offset) -> list[Entry]:
         """Return the offset as Debezium's: one partition, named after the topics' prefix."""

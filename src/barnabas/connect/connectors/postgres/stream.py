@@ -18,7 +18,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from barnabas.connect.connectors.postgres.envelope import Event, Origin, TransactionMark
-from barnabas.connect.connectors.postgres.pgoutput import Begin, Change, Commit, Decoder, Relation, Truncate
+from barnabas.connect.connectors.postgres.pgoutput import (
+    Begin,
+    Change,
+    Commit,
+    Decoder,
+    Relation,
+    TransactionOrigin,
+    Truncate,
+)
 from barnabas.connect.connectors.postgres.selection import Selection
 from barnabas.connect.connectors.postgres.sessions import ReplicationSession, database_errors
 from barnabas.connect.connectors.postgres.tables import Table
@@ -222,23 +230,24 @@ class ChangeStream:
 
     def _add(self, message: Any, lsn: int, size: int) -> None:
         if isinstance(message, Begin):
-            self._open_piece, self._total = Piece(message, 0), 0
+            self._open_piece, self._total, self._origin = Piece(message, 0), 0, None
             self._counts.clear()
-            self._transaction_id = f"{message.xid}:{lsn}"
             return
         piece = self._open_piece
         if piece is None:  # a message outside of transactions
             return
         if isinstance(message, Commit):
             if self._with_transactions and self._total:
-                counts = tuple(sorted(self._counts.items()))
-                piece.changes.append(TransactionMark("END", self._transaction_id, message.time_us, counts))
+                counts = tuple(self._counts.items())
+                piece.changes.append(TransactionMark("END", f"{piece.begin.xid}:{lsn}", message.time_us, counts))
             piece.end_lsn = message.end_lsn
             self._last_commit = message.end_lsn
             self._push(piece)
             self._open_piece = None
             return
-        if isinstance(message, Change):
+        if isinstance(message, TransactionOrigin):
+            self._origin = message
+        elif isinstance(message, Change):
             self._add_change(piece, message.relation, message, lsn)
         elif isinstance(message, Truncate):
             for relation in message.relations:
@@ -260,16 +269,21 @@ class ChangeStream:
                 return
         transaction = None
         if self._with_transactions:
+            transaction_id = f"{piece.begin.xid}:{lsn}"  # as Debezium has it, with the position of the operation
             if not self._total:
-                piece.changes.append(TransactionMark("BEGIN", self._transaction_id, piece.begin.time_us))
-            self._total += 1
-            self._counts[table.full_name] += 1
-            transaction = (self._transaction_id, self._total, self._counts[table.full_name])
+                piece.changes.append(TransactionMark("BEGIN", transaction_id, piece.begin.time_us))
+            transaction = (transaction_id, self._total + 1, self._counts[table.full_name] + 1)
+            old, new = table.key_bytes(change.old), table.key_bytes(change.new)
+            events = 2 if old is not None and new is not None and old != new else 1  # a new key: delete and create
+            self._total += events
+            self._counts[table.full_name] += events
         begin = piece.begin
         origin = Origin(lsn, begin.time_us, begin.xid, self._last_commit, transaction=transaction)
+        if self._origin is not None:
+            origin = origin._replace(replicated_from=self._origin.name, replicated_lsn=self._origin.lsn)
         piece.changes.append((table, Event(change.op, -1, change.old, change.new, change.is_old_full, origin)))
 
-    _transaction_id = ""
+    _origin: TransactionOrigin | None = None  # of the transaction under way
 
     def _push(self, piece: Piece) -> None:
         with self._changed:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.connect.connectors.postgres.column_types import Column, PgType
-from barnabas.connect.connectors.postgres.pgoutput import Relation, RelationColumn
+from barnabas.connect.connectors.postgres.pgoutput import Relation, RelationColumn, Row
 from barnabas.connect.connectors.postgres.selection import Selection
 from barnabas.connect.connectors.postgres.sessions import database_errors
 
@@ -21,8 +21,9 @@ select t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, case when t.typc
 from pg_type t where t.oid = any(%s)
 """
 COLUMNS: Final = """
-select a.attname, a.atttypid, a.atttypmod, a.attnotnull
-from pg_attribute a where a.attrelid = %s and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+select a.attname, a.atttypid, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid)
+from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where a.attrelid = %s and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
 order by a.attnum
 """
 PRIMARY_KEY: Final = """
@@ -48,10 +49,24 @@ class Table:
     key: tuple[str, ...] = ()  # columns of the key of events
     primary_key: tuple[str, ...] = ()
 
+    def key_bytes(self, row: Row | None) -> bytes | None:
+        """Return what tells the keys of rows apart; None without a row or a key."""
+        if row is None or not self.key:
+            return None
+        values = (row[place] for place, column in enumerate(self.columns) if column.name in self.key)
+        return b"\0".join(value if isinstance(value, bytes) else b"" for value in values)
+
     @property
     def full_name(self) -> str:
         """Return ``schema.table``."""
         return f"{self.schema}.{self.name}"
+
+
+class _Details(NamedTuple):
+    """What the stream does not send about a column."""
+
+    optional: bool
+    default: str | None  # the expression
 
 
 class TableCatalog:
@@ -76,8 +91,8 @@ class TableCatalog:
             if found is None:
                 return None
             rows = self._connection.execute(COLUMNS, (oid,)).fetchall()
-            columns = tuple(RelationColumn(name, kind, modifier, False) for name, kind, modifier, _ in rows)
-            return self._table(Relation(oid, found[0], found[1], "d", columns), dict(_not_null(rows)))
+            columns = tuple(RelationColumn(name, kind, modifier, False) for name, kind, modifier, *_ in rows)
+            return self._table(Relation(oid, found[0], found[1], "d", columns), _details(rows))
 
     def by_name(self, schema: str, name: str) -> Table | None:
         """Return the table of this name as it is now; None if there is none."""
@@ -92,13 +107,12 @@ class TableCatalog:
         """Return the table of the stream's description; what that lacks is read from the catalog."""
         with database_errors(f"cannot describe {relation.schema}.{relation.table}"):
             rows = self._connection.execute(COLUMNS, (relation.oid,)).fetchall()
-            return self._table(relation, dict(_not_null(rows)))
+            return self._table(relation, _details(rows))
 
-    def _table(self, relation: Relation, not_null: Mapping[str, bool]) -> Table:
+    def _table(self, relation: Relation, details: Mapping[str, _Details]) -> Table:
         self._load_types({column.type_oid for column in relation.columns})
         columns = tuple(
-            self._column(column.name, column.type_oid, column.type_modifier, not not_null.get(column.name, False))
-            for column in relation.columns
+            self._column(column, details.get(column.name, _Details(True, None))) for column in relation.columns
         )
         names = {column.name for column in columns}
         primary = tuple(row[0] for row in self._connection.execute(PRIMARY_KEY, (relation.oid,)))
@@ -116,12 +130,15 @@ class TableCatalog:
             self._types.update({row[0]: row for row in rows})
             missing = {oid for row in rows for oid in (row[3], row[5])} - self._types.keys() - {0}
 
-    def _column(self, name: str, oid: int, modifier: int, optional: bool) -> Column:
+    def _column(self, column: RelationColumn, details: _Details) -> Column:
+        oid, modifier, is_domain = column.type_oid, column.type_modifier, False
         row = self._types.get(oid)
         while row is not None and row[2] == "d":  # a domain: its base type decides
             modifier = row[4] if modifier < 0 else modifier
-            row = self._types.get(row[3])
-        return Column(name, PgType(oid, "unknown") if row is None else self._type(row), modifier, optional)
+            row, is_domain = self._types.get(row[3]), True
+        kind = PgType(oid, "unknown") if row is None else self._type(row)
+        default = None if is_domain else details.default  # Debezium knows no defaults of domains
+        return Column(column.name, kind, modifier, details.optional, default)
 
     def _type(self, row: tuple[Any, ...]) -> PgType:
         oid, name, kind, _, _, element, labels = row
@@ -129,5 +146,5 @@ class TableCatalog:
         return PgType(oid, name, kind, None if inner is None else self._type(inner), tuple(labels))
 
 
-def _not_null(rows: list[tuple[Any, ...]]) -> list[tuple[str, bool]]:
-    return [(row[0], bool(row[3])) for row in rows]
+def _details(rows: list[tuple[Any, ...]]) -> dict[str, _Details]:
+    return {row[0]: _Details(not row[3], row[4]) for row in rows}

@@ -22,7 +22,6 @@ MONTH_DAYS: Final = 365.25 / 12  # Debezium's average month
 # Debezium's numbers for PostgreSQL's infinity: those of the JDBC driver, in milliseconds.
 INFINITY_MS: Final = {"infinity": 9_223_372_036_825_200_000, "-infinity": -9_223_372_036_832_400_000}
 INFINITY_DAYS: Final = {"infinity": -(1 << 31), "-infinity": -(1 << 31) + 1}
-INFINITY_ZONED: Final = {"infinity": "+292278994-08-16T23:00:00Z", "-infinity": "-292275055-05-17T00:00:00Z"}
 _INTERVAL: Final = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?"
 )
@@ -87,17 +86,17 @@ def timestamp_ms(text: str) -> int:
     return INFINITY_MS[text] if text in INFINITY_MS else timestamp_us(text) // 1000
 
 
-def zoned_timestamp(text: str) -> str:
-    """Return a timestamp with zone in ISO 8601, in UTC."""
-    if text in INFINITY_ZONED:
-        return INFINITY_ZONED[text]
+def zoned_timestamp(text: str, digits: int) -> str:
+    """Return a timestamp with zone in ISO 8601, in UTC, with so many digits of a second; 0: as many as needed."""
+    if text in INFINITY_MS:
+        return text
     match = _ZONED.fullmatch(text)
     if match is None:
         raise DataError(f"{text!r} is not a timestamp in UTC")
     year, month, day, time, fraction, era = match.groups()
     number = 1 - int(year) if era else int(year)
     shown = f"{number:04d}" if 0 <= number <= 9999 else f"{number:+05d}"
-    return f"{shown}-{month}-{day}T{time}{_fraction(fraction)}Z"
+    return f"{shown}-{month}-{day}T{time}{_fraction(fraction, digits)}Z"
 
 
 def zoned_time(text: str) -> str:
@@ -113,8 +112,8 @@ def zoned_time(text: str) -> str:
     return f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{_fraction(f'{fraction:06d}')}Z"
 
 
-def _fraction(digits: str | None) -> str:
-    kept = (digits or "").rstrip("0")
+def _fraction(found: str | None, width: int = 0) -> str:
+    kept = (found or "").rstrip("0").ljust(width, "0")
     return f".{kept}" if kept else ""
 
 
