@@ -42,7 +42,7 @@ test-slow: $(STAMP) ## what takes longer: failures of Spark pipelines, every bit
 	$(BIN)/pytest -q -m slow
 
 docs: $(STAMP) ## write the docs that are derived from the code
-	$(BIN)/python tools/gen_docs.py
+	$(BIN)/python -m tools.gen_docs
 	$(BIN)/python tools/client_reference.py
 
 console: $(STAMP) ## build the pages of the console with npm, and write the manifest of their sources

@@ -1,6 +1,6 @@
-"""Writes the docs made from the code: COMPATIBILITY.md, SETTINGS.md, the table of packages in ARCHITECTURE.md.
+"""Writes the docs made from the code: COMPATIBILITY.md, SETTINGS.md, the table and the picture of ARCHITECTURE.md.
 
-``python tools/gen_docs.py`` writes them, ``--check`` only says whether they are current.
+``python -m tools.gen_docs`` writes them, ``--check`` only says whether they are current.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from barnabas.broker.settings.broker import BROKER_SETTINGS
 from barnabas.broker.settings.profile import DEVELOPMENT, FOR_PEOPLE
 from barnabas.model.settings import INT32_MAX, INT64_MAX, Setting, Update
 from barnabas.storage.settings import TOPIC_SETTINGS
+from tools.architecture_svg import picture
+from tools.layers import CLIENT, SERVER, SHARED, TOP
 
 DOCS = Path(__file__).parents[1] / "docs"
 SOURCE = Path(__file__).parents[1] / "src" / "barnabas"
 PACKAGES_BEGIN = "<!-- packages begin: made by `make docs` from the docstrings of the packages -->\n"
 PACKAGES_END = "<!-- packages end -->"
 # From below: what servers and clients share, the server, the clients.
-PACKAGES = (
-    *("model", "wire", "world", "security", "observe", "transport", "http"),
-    *("storage", "raft", "metadata", "replication", "coordinator", "broker"),
-    *("client", "spark", "ops", "rest", "connect", "registry", "streams", "cli", "testing"),
-)
+ROWS = (*SHARED, *SERVER, *CLIENT, TOP)
+PACKAGES = [name for row in ROWS for name in row if (SOURCE / name / "__init__.py").exists()]
 EFFECTS = {
     Update.READ_ONLY: "at a restart",
     Update.PER_BROKER: "at once, broker by broker",
@@ -193,7 +192,13 @@ def _first_paragraph(package: Path) -> str:
 
 def main() -> int:
     stale = []
-    pages = {"ARCHITECTURE.md": architecture(), "COMPATIBILITY.md": compatibility(), "SETTINGS.md": settings()}
+    page = architecture()
+    pages = {
+        "ARCHITECTURE.md": page,
+        "architecture.svg": picture(page),
+        "COMPATIBILITY.md": compatibility(),
+        "SETTINGS.md": settings(),
+    }
     for name, text in pages.items():
         path = DOCS / name
         if "--check" not in sys.argv:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import sys
@@ -24,7 +25,7 @@ SOURCE = ROOT / "src" / "barnabas"
 
 def documented_hops(what: str) -> list[str]:
     text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-    life = text.split(f"## The life of a {what}\n")[1].split("\n## ")[0]
+    life = text.split(f"## The path of a {what}\n")[1].split("\n## ")[0]
     steps = re.findall(r"^\d+\. (.*?)(?=^\d+\. |\Z)", life, re.DOTALL | re.MULTILINE)
     return [hop for step in steps for hop in re.findall(r"`([\w/]+\.py::[\w.]+)`", step)]
 
@@ -111,6 +112,31 @@ def test_a_transaction_takes_the_way_that_the_docs_describe() -> None:
         recorder.is_on = True
         asyncio.run(transact(broker.bootstrap_servers))
     check_hops(recorder, "transaction")
+
+
+def test_a_fetch_takes_the_way_that_the_docs_describe() -> None:
+    with recorded_broker() as (broker, recorder):
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+        producer = confluent_kafka.Producer(settings)
+        producer.produce("seen", b"v")
+        assert producer.flush(30) == 0
+        consumer = confluent_kafka.Consumer({**settings, "group.id": "g"})
+        consumer.assign([confluent_kafka.TopicPartition("seen", 0, 0)])
+        recorder.is_on = True
+        assert consumer.poll(30) is not None
+        recorder.is_on = False
+        consumer.close()
+    check_hops(recorder, "fetch")
+
+
+def test_every_function_that_the_page_names_exists() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    for name, function in re.findall(r"`([\w/]+\.py)::([\w.]+)`", text):
+        found: list[ast.stmt] = ast.parse((SOURCE / name).read_text()).body
+        for part in function.split("."):
+            inner = [node for node in found if getattr(node, "name", None) == part]
+            assert inner, f"{name} has no {function}"
+            found = getattr(inner[0], "body", [])
 
 
 def test_every_file_that_the_docs_name_exists() -> None:

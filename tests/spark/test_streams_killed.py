@@ -26,7 +26,7 @@ words.group_by(lambda word: word).count(store="counts").to_stream().to("kill-cou
 """
 WORDS = ("ant", "bee", "cow", "dog", "elk")
 KILLS = int(os.environ.get("BARNABAS_STREAMS_KILLS", "1"))
-LINES = 100 * (KILLS + 1)  # in batches of 25
+LINES = 50 * (KILLS + 1)  # in batches of 25
 SECONDS_MAX = 240
 
 

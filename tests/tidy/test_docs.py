@@ -31,8 +31,8 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
 
 
 def test_the_generated_pages_are_current() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "gen_docs.py"), "--check"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.gen_docs", "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -53,7 +53,7 @@ def test_no_module_is_left_that_nobody_imports() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE)
         name = ".".join(("barnabas", *place.with_suffix("").parts)).removesuffix(".__init__")
-        is_room = path.name == "__init__.py"
-        if not is_room and name not in used and not place.as_posix().startswith(LOADED_BY_NAME):
+        is_package = path.name == "__init__.py"
+        if not is_package and name not in used and not place.as_posix().startswith(LOADED_BY_NAME):
             unused.append(place.as_posix())
     assert unused == []

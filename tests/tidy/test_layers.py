@@ -1,6 +1,6 @@
-"""The picture of the house holds: every import goes down, and only one door leads to the world.
+"""Every import goes to a lower row of ``tools/layers.py``, and only ``world`` uses what is not deterministic.
 
-The rows are those of ``barnabas/__init__.py``. The server tower and the client tower share only the floor.
+The server packages and the client packages share only the lowest rows.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools import layers
 
 SOURCE = Path(__file__).parents[2] / "src" / "barnabas"
 
-FLOOR = ("model",), ("wire", "world", "security", "observe"), ("transport", "http")
-SERVER = (*FLOOR, ("storage",), ("raft",), ("metadata",), ("replication",), ("coordinator",), ("broker",))
-CLIENT = (*FLOOR, ("client",), ("spark",), ("ops",), ("rest",), ("console", "connect", "registry", "streams"))
-ROOF = ("cli", "testing")
+SERVER = (*layers.SHARED, *layers.SERVER)
+CLIENT = (*layers.SHARED, *layers.CLIENT)
 
-# What is not deterministic may be imported by the rooms of the world alone (the command line and the blocking face of
-# the client are outside the simulation).
+# What is not deterministic may be imported by these modules alone. (The command line and the blocking clients are
+# outside of the simulation.)
 WORLDLY = {
     "time",
     "random",
@@ -33,8 +32,14 @@ WORLDLY = {
     "select",
     "signal",
 }
-SIMULATED = {room for row in (*SERVER, ("client",)) for room in row}
-DOORS = {"world/real.py", "world/real_disk.py", "world/real_file.py", "world/page_cache.py", "client/blocking/loop.py"}
+SIMULATED = {package for row in (*SERVER, ("client",)) for package in row}
+WORLD_MODULES = {
+    "world/real.py",
+    "world/real_disk.py",
+    "world/real_file.py",
+    "world/page_cache.py",
+    "client/blocking/loop.py",
+}
 # Machines decide without waiting: no event loop inside.
 MACHINES = (
     "wire/",
@@ -68,34 +73,36 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             yield node.module or ""
+            if node.module == "barnabas":
+                yield from (f"barnabas.{alias.name}" for alias in node.names)
 
 
-def allowed_below(room: str) -> set[str]:
-    if room in ROOF:
-        return {name for row in (*SERVER, *CLIENT) for name in row} | set(ROOF)
+def allowed_below(package: str) -> set[str]:
+    if package in layers.TOP:
+        return {name for row in (*SERVER, *CLIENT) for name in row} | set(layers.TOP)
     allowed: set[str] = set()
-    for tower in (SERVER, CLIENT):
-        for depth, row in enumerate(tower):
-            if room in row:
-                allowed |= {name for lower in tower[:depth] for name in lower}
-    return allowed | {room}
+    for rows in (SERVER, CLIENT):
+        for depth, row in enumerate(rows):
+            if package in row:
+                allowed |= {name for lower in rows[:depth] for name in lower}
+    return allowed | {package}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_import_goes_down(path: Path) -> None:
     place = path.relative_to(SOURCE)
-    room = place.parts[0] if len(place.parts) > 1 else "cli"
-    allowed = allowed_below(room)
+    package = place.parts[0] if len(place.parts) > 1 else "cli"
+    allowed = allowed_below(package)
     for name in imports(path):
         if name.startswith("barnabas."):
             target = name.split(".")[1]
-            assert target in allowed, f"{place} imports {name}: {target} is not below {room}"
+            assert target in allowed, f"{place} imports {name}: {target} is not below {package}"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_the_world_knows_time_chance_and_the_system(path: Path) -> None:
     place = path.relative_to(SOURCE).as_posix()
-    if place.split("/")[0] not in SIMULATED or place in DOORS:
+    if place.split("/")[0] not in SIMULATED or place in WORLD_MODULES:
         return
     for name in imports(path):
         assert name.split(".")[0] not in WORLDLY, f"{place} imports {name}: go through barnabas.world"

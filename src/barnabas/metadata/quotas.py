@@ -32,6 +32,7 @@ CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 REQUEST_PERCENTAGE: Final = "request_percentage"
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
+ENTITY_PARTS_MAX: Final = 100  # an entity has a user, a client id or both, or an address
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 # The largest value of those that must be whole numbers; None where a fraction makes sense.
@@ -75,6 +76,8 @@ def alter_client_quotas(image: ClusterImage, request: AlterClientQuotasRequest) 
 
 def _entity(entry: Entry) -> QuotaEntity:
     found: dict[str, str | None] = {}
+    if len(entry.entity) > ENTITY_PARTS_MAX:
+        raise ApiError(INVALID_REQUEST, f"the entity has {len(entry.entity)} parts")
     for part in entry.entity:
         if part.entity_type in found:
             raise ApiError(INVALID_REQUEST, f"the entity has two parts of type {part.entity_type}")

@@ -1,4 +1,4 @@
-"""Names for the numbers that must not be swapped, and the two ids that are more than a number.
+"""Uuid and TopicPartition, the numbers that stand for a missing id, and the names of internal topics.
 
 No behaviour lives here beyond reading and printing an id. Everyone imports this module; it imports nothing of ours.
 """
@@ -6,15 +6,9 @@ No behaviour lives here beyond reading and printing an id. Everyone imports this
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final, NamedTuple, NewType, Self
+from typing import Final, NamedTuple, Self
 
-Offset = NewType("Offset", int)  # a record's place in a partition
-Position = NewType("Position", int)  # a byte's place in a file
-BrokerId = NewType("BrokerId", int)
-LeaderEpoch = NewType("LeaderEpoch", int)
-ProducerId = NewType("ProducerId", int)
-
-NO_PRODUCER_ID: Final = ProducerId(-1)
+NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1

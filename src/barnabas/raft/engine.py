@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import Final
+from typing import Final, assert_never
 
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, BarnabasError, Malformed
 from barnabas.observe.log import logger
 from barnabas.raft import events, messages
 from barnabas.raft.delivery import Delivery, LeaderAndEpoch
-from barnabas.raft.events import Effect, Event, QuorumState
+from barnabas.raft.events import Effect, Event, ImmediateEffect, QuorumState
 from barnabas.raft.leading import NotLeader
 from barnabas.raft.log_view import OffsetAndEpoch
 from barnabas.raft.machine import RaftMachine
@@ -154,10 +154,41 @@ class Engine:
                 if isinstance(effect, events.Persist):
                     self._spawn(f"{WRITES}-state", self._persist, effect.state)
                     return
-                getattr(self, _PERFORMERS[type(effect)])(effect)
+                self._perform_one(effect)
         except DiskFailure as error:
             self.fail(error)
         self._is_performing = False
+
+    def _perform_one(self, effect: ImmediateEffect) -> None:
+        match effect:
+            case events.Append():
+                self.log.append(effect)
+            case events.AppendFetched():
+                self._append_fetched(effect)
+            case events.Truncate():
+                self.log.truncate(effect.end_offset)
+            case events.Sync():
+                self._sync(effect)
+            case events.Send():
+                self._spawn(f"raft-ask:{effect.peer_id}", self._send_and_wait, effect)
+            case events.Reply():
+                self._reply(effect)
+            case events.Committed():
+                self._committed(effect)
+            case events.LeaderChanged():
+                self._leader_changed(effect)
+            case events.Learn():
+                self._peers.learn(effect.node_id, effect.endpoints)
+            case events.BeginSnapshot():
+                self.log.begin_download(effect.snapshot)
+            case events.AppendSnapshot():
+                self.log.append_download(effect.data)
+            case events.InstallSnapshot():
+                self._spawn(f"{WRITES}-snapshot", self._install, effect.snapshot)
+            case events.Alarm():
+                self._alarm(effect)
+            case _:
+                assert_never(effect)
 
     async def _persist(self, state: QuorumState) -> None:
         view = self.machine.log
@@ -167,15 +198,9 @@ class Engine:
         self._is_performing = False
         self._perform()
 
-    def _append(self, effect: events.Append) -> None:
-        self.log.append(effect)
-
     def _append_fetched(self, effect: events.AppendFetched) -> None:
         self.log.append_fetched(effect.records, end_offset=effect.end_offset)
         self.learn_voters()
-
-    def _truncate(self, effect: events.Truncate) -> None:
-        self.log.truncate(effect.end_offset)
 
     def _sync(self, effect: events.Sync) -> None:
         self._sync_wanted = effect
@@ -190,9 +215,6 @@ class Engine:
             await self.log.sync()
             self.step(events.LogSynced(wanted.end_offset, wanted.generation))
         self._is_syncing = False
-
-    def _send(self, effect: events.Send) -> None:
-        self._spawn(f"raft-ask:{effect.peer_id}", self._send_and_wait, effect)
 
     async def _send_and_wait(self, effect: events.Send) -> None:
         response, is_refused = None, False
@@ -245,23 +267,11 @@ class Engine:
         log.info("leader", leader_id=effect.leader_id, epoch=effect.epoch)
         self.delivery.lead(LeaderAndEpoch(effect.leader_id, effect.epoch), effect.epoch_start_offset)
 
-    def _learn(self, effect: events.Learn) -> None:
-        self._peers.learn(effect.node_id, effect.endpoints)
-
     def learn_voters(self) -> None:
         for voter in self.machine.log.voters.voters:
             if voter.id != self.machine.local.id:
                 self._peers.learn(voter.id, voter.endpoints)
         self._on_voters()
-
-    def _begin_snapshot(self, effect: events.BeginSnapshot) -> None:
-        self.log.begin_download(effect.snapshot)
-
-    def _append_snapshot(self, effect: events.AppendSnapshot) -> None:
-        self.log.append_download(effect.data)
-
-    def _install_snapshot(self, effect: events.InstallSnapshot) -> None:
-        self._spawn(f"{WRITES}-snapshot", self._install, effect.snapshot)
 
     async def _install(self, snapshot: OffsetAndEpoch) -> None:
         try:
@@ -337,20 +347,3 @@ class Engine:
             if not future.done():
                 future.set_exception(ApiError(errors.BROKER_NOT_AVAILABLE))
         self._stoppable.set()
-
-
-_PERFORMERS: Final[dict[type, str]] = {
-    events.Append: "_append",
-    events.AppendFetched: "_append_fetched",
-    events.Truncate: "_truncate",
-    events.Sync: "_sync",
-    events.Send: "_send",
-    events.Reply: "_reply",
-    events.Committed: "_committed",
-    events.LeaderChanged: "_leader_changed",
-    events.Learn: "_learn",
-    events.BeginSnapshot: "_begin_snapshot",
-    events.AppendSnapshot: "_append_snapshot",
-    events.InstallSnapshot: "_install_snapshot",
-    events.Alarm: "_alarm",
-}

@@ -244,9 +244,9 @@ class Alarm:
     text: str
 
 
-Effect: TypeAlias = (
-    Persist
-    | Append
+# Effects that are performed at once; those after a Persist wait for it.
+ImmediateEffect: TypeAlias = (
+    Append
     | AppendFetched
     | Truncate
     | Sync
@@ -260,3 +260,4 @@ Effect: TypeAlias = (
     | InstallSnapshot
     | Alarm
 )
+Effect: TypeAlias = Persist | ImmediateEffect

@@ -9,7 +9,7 @@ memory.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
 from barnabas.model.ids import NO_BROKER
 from barnabas.raft.events import (
@@ -33,6 +33,7 @@ from barnabas.raft.events import (
 from barnabas.raft.following import Following
 from barnabas.raft.messages import (
     AddVoter,
+    AskSupport,
     BeginQuorumEpoch,
     BeginQuorumEpochResponse,
     EndQuorumEpoch,
@@ -42,6 +43,8 @@ from barnabas.raft.messages import (
     FetchSnapshot,
     FetchSnapshotResponse,
     RemoveVoter,
+    Request,
+    Response,
     SupportResponse,
     UpdateVoter,
     UpdateVoterResponse,
@@ -56,58 +59,13 @@ from barnabas.raft.roles import NEVER_MS, Candidate, Follower, Leader, Prospecti
 ROLES_PER_STEP_MAX: Final = 8  # Resigned, Prospective, Candidate, Leader is the longest way; more would be a circle
 
 
-# Who decides what: the method that takes each event, request and response, and what each role is asked after it.
-_EVENTS: Final[dict[type, str]] = {
-    Started: "_on_started",
-    TimerFired: "_on_timer_fired",
-    Asked: "_on_asked",
-    Answered: "_on_answered",
-    Proposed: "_on_proposed",
-    LogSynced: "_on_log_synced",
-    SnapshotTaken: "_on_snapshot_taken",
-    LogStartMoved: "_on_log_start_moved",
-    SnapshotInstalled: "_on_snapshot_installed",
-    InstallFailed: "_on_install_failed",
-    ResignAsked: "_on_resign_asked",
-    ShutdownAsked: "_on_shutdown_asked",
-}
-_REQUESTS: Final[dict[type, str]] = {
-    Vote: "_on_vote",
-    BeginQuorumEpoch: "_on_begin_quorum_epoch",
-    EndQuorumEpoch: "_on_end_quorum_epoch",
-    Fetch: "_on_fetch",
-    FetchSnapshot: "_on_fetch_snapshot",
-    AddVoter: "_on_add_voter",
-    RemoveVoter: "_on_remove_voter",
-    UpdateVoter: "_on_update_voter",
-}
-_RESPONSES: Final[dict[type, str]] = {
-    VoteResponse: "_on_vote_response",
-    BeginQuorumEpochResponse: "_on_begin_quorum_epoch_response",
-    EndQuorumEpochResponse: "_on_end_quorum_epoch_response",
-    FetchResponse: "_on_fetch_response",
-    FetchSnapshotResponse: "_on_fetch_snapshot_response",
-    VoterChangeResponse: "_on_voter_change_response",
-    UpdateVoterResponse: "_on_update_voter_response",
-    SupportResponse: "_on_support_response",
-}
-_POLLS: Final[dict[type, str]] = {
-    Unattached: "_poll_unattached",
-    Prospective: "_poll_prospective",
-    Candidate: "_poll_candidate",
-    Leader: "_poll_leader",
-    Follower: "_poll_follower",
-    Resigned: "_poll_resigned",
-}
-
-
 class RaftMachine(Reconfiguration, Following):
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         """Take one event. The state that must survive comes first among the effects, if it has changed."""
         self.now_ms = max(self.now_ms, now_ms)
         self._effects = []
         before = self.state
-        getattr(self, _EVENTS[type(event)])(event)
+        self._dispatch(event)
         self._poll()
         self._announce()
         effects, self._effects = self._effects, []
@@ -116,10 +74,54 @@ class RaftMachine(Reconfiguration, Following):
         assert self.state.epoch >= before.epoch
         return effects
 
+    def _dispatch(self, event: Event) -> None:
+        match event:
+            case TimerFired():
+                pass  # the poll after every event does what is due
+            case Asked():
+                self._on_request(event.request_id, event.request)
+            case Answered():
+                self._on_answered(event)
+            case LogSynced():
+                self._on_log_synced(event)
+            case Proposed():
+                self._on_proposed(event)
+            case Started():
+                self._on_started(event)
+            case SnapshotTaken():
+                self._on_snapshot_taken(event)
+            case LogStartMoved():
+                self.log.start_after(event.snapshot)
+            case SnapshotInstalled():
+                self._on_snapshot_installed(event)
+            case InstallFailed():
+                self._on_install_failed(event)
+            case ResignAsked():
+                self._on_resign_asked(event)
+            case ShutdownAsked():
+                self.is_shutting_down = True
+            case _:
+                assert_never(event)
+
     def _poll(self) -> None:
+        """Let the role do what is due, until it does not change any more."""
         for _ in range(ROLES_PER_STEP_MAX):
             role = self.role
-            getattr(self, _POLLS[type(role)])(role)
+            match role:
+                case Unattached():
+                    self._poll_unattached(role)
+                case Prospective():
+                    self._poll_prospective(role)
+                case Candidate():
+                    self._poll_candidate(role)
+                case Leader():
+                    self._poll_leader(role)
+                case Follower():
+                    self._poll_follower(role)
+                case Resigned():
+                    self._poll_resigned(role)
+                case _:
+                    assert_never(role)
             if self.role is role:
                 return
         raise AssertionError(f"replica {self.local.id} goes in circles: {self.role}")
@@ -147,22 +149,35 @@ class RaftMachine(Reconfiguration, Following):
             election.grant(key.id)
             self.role = Candidate(election, deadline_ms)
 
-    def _on_timer_fired(self, event: TimerFired) -> None:
-        """The poll after every event does what is due."""
-
-    def _on_shutdown_asked(self, event: ShutdownAsked) -> None:
-        self.is_shutting_down = True
-
     def _on_snapshot_taken(self, event: SnapshotTaken) -> None:
         latest = self.log.latest_snapshot
         if latest is None or event.snapshot > latest:
             self.log.latest_snapshot = event.snapshot
 
-    def _on_log_start_moved(self, event: LogStartMoved) -> None:
-        self.log.start_after(event.snapshot)
+    # Requests and responses ----------------------------------------
 
-    def _on_asked(self, event: Asked) -> None:
-        getattr(self, _REQUESTS[type(event.request)])(event.request_id, event.request)
+    def _on_request(self, request_id: int, request: Request) -> None:
+        match request:
+            case Fetch():
+                self._on_fetch(request_id, request)
+            case Vote():
+                self._on_vote(request_id, request)
+            case BeginQuorumEpoch():
+                self._on_begin_quorum_epoch(request_id, request)
+            case EndQuorumEpoch():
+                self._on_end_quorum_epoch(request_id, request)
+            case FetchSnapshot():
+                self._on_fetch_snapshot(request_id, request)
+            case AddVoter():
+                self._on_add_voter(request_id, request)
+            case RemoveVoter():
+                self._on_remove_voter(request_id, request)
+            case UpdateVoter():
+                self._on_update_voter(request_id, request)
+            case AskSupport():
+                raise AssertionError("the listener answers ApiVersions, not the machine")
+            case _:
+                assert_never(request)
 
     def _on_answered(self, event: Answered) -> None:
         if not self._is_expected(event.peer_id, event.number):
@@ -170,11 +185,33 @@ class RaftMachine(Reconfiguration, Following):
         connection = self._connection(event.peer_id)
         connection.number = None
         response = event.response
-        is_good = response is not None and getattr(self, _RESPONSES[type(response)])(event.peer_id, response)
+        is_good = response is not None and self._on_response(event.peer_id, response)
         if event.is_refused:
             self._on_refused(event.peer_id)
         if not is_good:
             connection.backoff_end_ms = self.now_ms + self.settings.retry_backoff_ms
+
+    def _on_response(self, peer_id: int, response: Response) -> bool:
+        """Return whether the peer may be asked again at once."""
+        match response:
+            case FetchResponse():
+                return self._on_fetch_response(peer_id, response)
+            case VoteResponse():
+                return self._on_vote_response(peer_id, response)
+            case BeginQuorumEpochResponse():
+                return self._on_begin_quorum_epoch_response(peer_id, response)
+            case EndQuorumEpochResponse():
+                return self._on_end_quorum_epoch_response(peer_id, response)
+            case FetchSnapshotResponse():
+                return self._on_fetch_snapshot_response(peer_id, response)
+            case VoterChangeResponse():
+                return self._on_voter_change_response(peer_id, response)
+            case UpdateVoterResponse():
+                return self._on_update_voter_response(peer_id, response)
+            case SupportResponse():
+                return self._on_support_response(peer_id, response)
+            case _:
+                assert_never(response)
 
     # When to wake ----------------------------------------
 

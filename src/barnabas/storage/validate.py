@@ -34,13 +34,14 @@ from barnabas.wire.batch import (
     seal,
     unpack_header,
 )
-from barnabas.wire.compression import Codec, decompress
+from barnabas.wire.compression import Codec, TooLarge, decompress
 from barnabas.wire.record_codec import check
 from barnabas.wire.records import decode_batch, encode_batch
 from barnabas.world.disk import Buffer
 
 UNCOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024  # what one batch may hold when unpacked
 WORKER_BYTES_MIN: Final = 64 * 1024  # larger compressed batches are not unpacked on the loop
+INLINE_BYTES_MAX: Final = 256 * 1024  # what the batches of one request are unpacked to on the loop: about 1 ms of gzip
 RECORD_ERRORS_MAX: Final = 100  # how many bad records one answer names
 
 LAST_CODEC: Final = int(max(Codec))
@@ -49,6 +50,7 @@ CONTROL_OR_CODEC: Final = CONTROL | CODEC_MASK  # above the last codec, this par
 _MAGIC_POSITION: Final = 16
 _ATTRIBUTES: Final = Struct(">h")
 _ATTRIBUTES_POSITION: Final = 21
+CODEC_POSITION: Final = 22  # the byte of the attributes that names the codec
 _MAX_TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
 
@@ -75,6 +77,26 @@ class InvalidRecords(ApiError):
     def __init__(self, error: WireError, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(error, message)
         self.record_errors = record_errors
+
+
+class NeedsWorker(Exception):  # no error: the batch is to be validated in a worker
+    """A batch unpacks to more than the event loop may unpack for one request."""
+
+
+@dataclass(slots=True)
+class Unpacking:
+    """How many more bytes a request may unpack on the event loop."""
+
+    left_bytes: int = INLINE_BYTES_MAX
+
+    def unpack(self, codec: int, payload: Buffer) -> bytes:
+        """The plain bytes; NeedsWorker if they are more than is left."""
+        try:
+            plain = decompress(codec, payload, size_bytes_max=self.left_bytes)
+        except TooLarge:
+            raise NeedsWorker from None
+        self.left_bytes -= len(plain)
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +142,21 @@ class Validated(NamedTuple):
     is_client: bool = True
 
 
+def is_packed(records: Buffer) -> bool:
+    """Whether a batch is compressed."""
+    return len(records) >= HEADER_BYTES and records[CODEC_POSITION] & CODEC_MASK != 0
+
+
 def needs_worker(records: Buffer) -> bool:
-    """Whether checking this takes long enough to be done away from the loop."""
-    return len(records) > WORKER_BYTES_MIN and records[_ATTRIBUTES_POSITION + 1] & CODEC_MASK != 0
+    """Whether a compressed batch is so large that it is not even tried to unpack it on the event loop."""
+    return len(records) > WORKER_BYTES_MIN and is_packed(records)
 
 
-def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
-    """The batch as it may be appended; ApiError if it may not."""
+def validate(records: Buffer, rules: Rules, *, now_ms: int, unpacking: Unpacking | None = None) -> Validated:
+    """The batch as it may be appended; ApiError if it may not.
+
+    On the event loop, ``unpacking`` bounds what is unpacked; NeedsWorker if the batch needs more.
+    """
     size_bytes = len(records)
     if size_bytes < HEADER_BYTES:
         raise _no_batch(records)
@@ -156,7 +186,10 @@ def validate(records: Buffer, rules: Rules, *, now_ms: int) -> Validated:
     payload: Buffer = view[HEADER_BYTES:]
     try:
         if codec:
-            payload = decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX)
+            if unpacking is not None:
+                payload = unpacking.unpack(codec, payload)
+            else:
+                payload = decompress(codec, payload, size_bytes_max=UNCOMPRESSED_BYTES_MAX)
         delta_max, _, is_dense, keyless = check(payload, count, base_timestamp, rules.keys_required)
     except CorruptBatch as error:
         # The checksum fits, so the sender meant it this way: sending it again will not help.

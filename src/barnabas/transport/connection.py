@@ -30,6 +30,7 @@ log = logger("connection")
 SIZE_BYTES: Final = 4
 _unpack_size: Final = Struct(">i").unpack_from
 FRAMES_PER_TURN_MAX: Final = 128  # then other connections get their turn
+TURN_NS_MAX: Final = 2_000_000  # time for the frames of one connection, likewise
 LONG_FRAME_BYTES_MIN: Final = 512 * 1024
 LONG_FRAMES_PER_TURN_MAX: Final = 4  # one at a time would cost a third of the throughput
 STASH_BYTES_MAX: Final = SCRATCH_BYTES  # unread input kept while a request is being worked on
@@ -183,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
             frames += 1
             if self._is_muted or not self.is_open:
                 break
-            if frames >= FRAMES_PER_TURN_MAX:
+            if frames >= FRAMES_PER_TURN_MAX or (position < end and self._now_ns() - self.arrived_ns > TURN_NS_MAX):
                 self._yield_turn()
                 break
         self.requests += frames

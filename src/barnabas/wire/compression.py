@@ -63,8 +63,12 @@ def decompress(codec: int, data: Buffer, *, size_bytes_max: int) -> bytes:
     return decompressor(data, size_bytes_max)
 
 
-def _too_large(codec: str, size_bytes_max: int) -> CorruptBatch:
-    return CorruptBatch(f"the {codec} data holds more than the {size_bytes_max} bytes allowed")
+class TooLarge(CorruptBatch):
+    """The plain bytes are more than the caller allows."""
+
+
+def _too_large(codec: str, size_bytes_max: int) -> TooLarge:
+    return TooLarge(f"the {codec} data holds more than the {size_bytes_max} bytes allowed")
 
 
 def _plain(data: Buffer, level: int | None) -> bytes:

@@ -9,7 +9,7 @@ Only ``barnabas.wire.message`` calls this.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final
@@ -20,14 +20,23 @@ from barnabas.wire.primitives import Unpackers, read_string_length, read_tag, re
 from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, RecordBytes, Text, Type
 from barnabas.wire.source import Source
 
-Decoder = Callable[[memoryview, int], tuple[Any, int]]
+Decoder = Callable[..., tuple[Any, int]]  # (view, position, structs_max)
+SteppedDecoder = Callable[[memoryview, int, int], Generator[None, None, tuple[Any, int]]]
 
 STRUCTS_MAX: Final = 1_000_000  # in one message: more than the metadata of any cluster we know of
+NUMBERS_MAX: Final = 250_000  # integers in one array, which are decoded by one call: about 3 ms
+STRUCTS_PER_STEP: Final = 128  # structs that a stepped codec handles between two yields; a power of two
 
 
 def compile_decoder(cls: Any, version: int, *, flexible: bool) -> Decoder:
-    writer = _DecoderWriter(version, flexible=flexible)
-    return writer.compile(cls)
+    decoder: Decoder = _DecoderWriter(version, flexible=flexible).compile(cls)
+    return decoder
+
+
+def compile_stepped_decoder(cls: Any, version: int, *, flexible: bool) -> SteppedDecoder:
+    """A decoder that is a generator: it yields after every ``STRUCTS_PER_STEP`` structs."""
+    decoder: SteppedDecoder = _DecoderWriter(version, flexible=flexible, is_stepped=True).compile(cls)
+    return decoder
 
 
 def size_bytes_min(cls: Any, version: int, *, flexible: bool) -> int:
@@ -64,12 +73,20 @@ def raise_count(name: str, count: int) -> None:
     raise Malformed(f"{name} cannot hold {count} elements in the bytes that are left")
 
 
-def raise_many(name: str) -> None:
-    raise Malformed(f"{name} takes the message beyond {STRUCTS_MAX} structs")
+def raise_many(name: str, structs_max: int) -> None:
+    raise ManyStructs(f"{name} takes the message beyond {structs_max} structs")
+
+
+def raise_numbers(name: str, count: int) -> None:
+    raise Malformed(f"{name} has {count} numbers, and an array may have {NUMBERS_MAX}")
 
 
 def raise_tag(name: str) -> None:
     raise Malformed(f"the tagged field {name} does not have the size it says")
+
+
+class ManyStructs(Malformed):
+    """The message has more structs than the caller allows; a stepped decoder may be allowed more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +101,10 @@ class _Lead:
 
 
 class _DecoderWriter:
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, is_stepped: bool = False) -> None:
         self.version = version
         self.flexible = flexible
+        self.is_stepped = is_stepped
         self.source = Source(
             new=object.__new__,
             new_bytes=bytes.__new__,
@@ -100,6 +118,7 @@ class _DecoderWriter:
             raise_short=raise_short,
             raise_count=raise_count,
             raise_many=raise_many,
+            raise_numbers=raise_numbers,
             raise_tag=raise_tag,
         )
         self.lead: _Lead | None = None  # what the pending run begins with, if its length is only known at run time
@@ -107,17 +126,18 @@ class _DecoderWriter:
         self.targets: list[str] = []  # ... and where they go
         self.afterwards: list[str] = []  # what is to be done with them once they are read
 
-    def compile(self, cls: Any) -> Decoder:
+    def compile(self, cls: Any) -> Any:
         source = self.source
-        with source.block("def decode(view, p):"):
-            source.line("made = 0")
+        with source.block(f"def decode(view, p, structs_max={STRUCTS_MAX}):"):
+            source.line("made = steps = 0")
+            if self.is_stepped:
+                source.line("yield")  # also where a message has no array: the function is a generator
             self.struct(cls, "o")
             if not self.flexible:
                 with source.block("if p > len(view):"):
                     source.line(f"raise_short({cls.__qualname__!r})")
             source.line("return o, p")
-        decoder: Decoder = source.function("decode", title=f"decode {cls.__qualname__} v{self.version}")
-        return decoder
+        return source.function("decode", title=f"decode {cls.__qualname__} v{self.version}")
 
     def struct(self, cls: Any, target: str) -> None:
         source, version = self.source, self.version
@@ -239,6 +259,8 @@ class _DecoderWriter:
         source, length = self.source, self.length("i")
         if isinstance(element, Fixed) and element is not UUID and not nullable:
             # The layout itself refuses more elements than there are bytes, before it makes any of them.
+            with source.block(f"if {length} > {NUMBERS_MAX}:"):
+                source.line(f"raise_numbers({field.name!r}, {length})")
             self.lead = _Lead(field.name, length, f"*{place}", element.code, element.size_bytes)
             return
         minimum = _element_bytes_min(element, self.version, flexible=self.flexible)
@@ -246,11 +268,10 @@ class _DecoderWriter:
         # Up to 127 elements are not worth a check: the first one that is missing ends the loop.
         with source.block(f"if {length} > 127 and ({length} - {int(self.flexible)}) * {minimum} > len(view) - p:"):
             source.line(f"raise_count({field.name!r}, {length})")
-        if isinstance(element, Nested):
-            # Small structs cost far more memory and time than their bytes, so a message may not hold any number.
-            source.line(f"made += {length}")
-            with source.block(f"if made > {STRUCTS_MAX}:"):
-                source.line(f"raise_many({field.name!r})")
+        # Small elements cost far more memory and time than their bytes, so a message may not hold any number.
+        source.line(f"made += {length}")
+        with source.block("if made > structs_max:"):
+            source.line(f"raise_many({field.name!r}, structs_max)")
         with source.block(f"if {length}:" if self.flexible else f"if {length} >= 0:"):
             self.elements(element, field, place, f"1, {length}" if self.flexible else length)
         with source.block("else:"):
@@ -268,6 +289,10 @@ class _DecoderWriter:
                     self.field(Field(element, None, name=field.name), value)
                     self.flush()
             source.line(f"{values}.append({value})")
+            if self.is_stepped:
+                source.line("steps += 1")
+                with source.block(f"if not steps & {STRUCTS_PER_STEP - 1}:"):
+                    source.line("yield")
 
     def nested(self, cls: Any, place: str, nullable: bool, *, is_tagged: bool) -> None:
         source, value = self.source, self.source.name("e")

@@ -7,11 +7,12 @@ their default. Only ``barnabas.wire.message`` calls this.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
+from barnabas.wire.decoder import STRUCTS_PER_STEP
 from barnabas.wire.primitives import (
     BUFFERS,
     Packers,
@@ -24,11 +25,18 @@ from barnabas.wire.schema import UUID, Array, Binary, Field, Fixed, Nested, Reco
 from barnabas.wire.source import Source
 
 Encoder = Callable[[Any, bytearray, list[Any] | None], bytearray]  # hands out the buffer it ended in
+SteppedEncoder = Callable[[Any, bytearray, list[Any] | None], Generator[None, None, bytearray]]
 
 
 def compile_encoder(cls: Any, version: int, *, flexible: bool) -> Encoder:
-    writer = _EncoderWriter(version, flexible=flexible)
-    return writer.compile(cls)
+    encoder: Encoder = _EncoderWriter(version, flexible=flexible).compile(cls)
+    return encoder
+
+
+def compile_stepped_encoder(cls: Any, version: int, *, flexible: bool) -> SteppedEncoder:
+    """An encoder that is a generator: it yields after every ``STRUCTS_PER_STEP`` structs."""
+    encoder: SteppedEncoder = _EncoderWriter(version, flexible=flexible, is_stepped=True).compile(cls)
+    return encoder
 
 
 def raise_unknown(name: str, version: int) -> None:
@@ -53,9 +61,10 @@ class _Item:
 
 
 class _EncoderWriter:
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, is_stepped: bool = False) -> None:
         self.version = version
         self.flexible = flexible
+        self.is_stepped = is_stepped
         self.source = Source(
             append_records=append_records,
             BUFFERS=BUFFERS,
@@ -67,13 +76,15 @@ class _EncoderWriter:
         self.out = "out"
         self.items: list[_Item] = []  # the pending run
 
-    def compile(self, cls: Any) -> Encoder:
+    def compile(self, cls: Any) -> Any:
         with self.source.block("def encode(o, out, parts):"):
+            if self.is_stepped:
+                self.source.line("steps = 0")
+                self.source.line("yield")  # also where a message has no array: the function is a generator
             self.struct(cls, "o")
             self.flush()
             self.source.line("return out")
-        encoder: Encoder = self.source.function("encode", title=f"encode {cls.__qualname__} v{self.version}")
-        return encoder
+        return self.source.function("encode", title=f"encode {cls.__qualname__} v{self.version}")
 
     def struct(self, cls: Any, value: str) -> None:
         """The caller flushes: what follows may join the last run."""
@@ -254,6 +265,10 @@ class _EncoderWriter:
                 case _:
                     self.field(Field(element, None), value)
             self.flush()
+            if self.is_stepped:
+                source.line("steps += 1")
+                with source.block(f"if not steps & {STRUCTS_PER_STEP - 1}:"):
+                    source.line("yield")
 
     def nested(self, cls: Any, place: str, nullable: bool, *, is_tagged: bool) -> None:
         source, value = self.source, self.source.name("e")

@@ -9,11 +9,12 @@ that asks does not yet know what the broker understands.
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.model.errors import Malformed
 from barnabas.wire.api import FLEXIBLE_SINCE, ApiKey
-from barnabas.wire.message import Message, decode_from, encode_behind
+from barnabas.wire.message import Message, decode_from, encode_behind, encode_in_steps
 from barnabas.wire.primitives import STRING_BYTES_MAX, Buffer, SizedPart, Unencodable, part_size, skip_tags
 
 Part: TypeAlias = Buffer | SizedPart
@@ -77,16 +78,33 @@ def encode_request(message: Message, version: int, *, correlation_id: int, clien
 
 def encode_response(message: Message, version: int, *, correlation_id: int) -> list[Part]:
     """A whole response frame, size included."""
+    return _framed(message, version, _response_header(message, version, correlation_id))
+
+
+def encode_response_in_steps(
+    message: Message, version: int, *, correlation_id: int
+) -> Generator[None, None, list[Part]]:
+    """As ``encode_response``, but a generator that yields after every few structs."""
+    parts: list[Part] = []
+    out = _response_header(message, version, correlation_id)
+    tail = yield from encode_in_steps(message, version, out, parts)
+    return _sized(out, parts, tail)
+
+
+def _response_header(message: Message, version: int, correlation_id: int) -> bytearray:
     out = bytearray(_SIZED_RESPONSE_HEADER.pack(0, correlation_id))
     if message.flexible_since <= version and type(message).api_key is not ApiKey.API_VERSIONS:
         out.append(0)
-    return _framed(message, version, out)
+    return out
 
 
 def _framed(message: Message, version: int, out: bytearray) -> list[Part]:
     """The message behind its header, and the size at the front once it is known."""
     parts: list[Part] = []
-    tail = encode_behind(message, version, out, parts)
+    return _sized(out, parts, encode_behind(message, version, out, parts))
+
+
+def _sized(out: bytearray, parts: list[Part], tail: bytearray) -> list[Part]:
     if not parts:
         _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
         return [out]

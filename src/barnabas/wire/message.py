@@ -9,13 +9,13 @@ are compiled into the message around them. The messages themselves live in ``bar
 from __future__ import annotations
 
 import struct as layouts
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast, dataclass_transform
 
 from barnabas.model.errors import Malformed
 from barnabas.wire.api import NEVER_FLEXIBLE, ApiKey
-from barnabas.wire.decoder import Decoder, compile_decoder
-from barnabas.wire.encoder import Encoder, compile_encoder
+from barnabas.wire.decoder import STRUCTS_MAX, Decoder, SteppedDecoder, compile_decoder, compile_stepped_decoder
+from barnabas.wire.encoder import Encoder, SteppedEncoder, compile_encoder, compile_stepped_encoder
 from barnabas.wire.primitives import Buffer, Records, Unencodable
 from barnabas.wire.schema import (
     Array,
@@ -115,6 +115,8 @@ class MessageType(type):
         message.flexible_since = flexible
         message.decoders = _Codecs(message, compile_decoder, Malformed)
         message.encoders = _Codecs(message, compile_encoder, Unencodable)
+        message.stepped_decoders = _Codecs(message, compile_stepped_decoder, Malformed)
+        message.stepped_encoders = _Codecs(message, compile_stepped_encoder, Unencodable)
         if versions:
             _resolve(message, namespace)
         return cls
@@ -145,6 +147,8 @@ class Message(metaclass=MessageType):
     fields: ClassVar[tuple[Field, ...]]
     decoders: ClassVar[dict[int, Decoder]]
     encoders: ClassVar[dict[int, Encoder]]
+    stepped_decoders: ClassVar[dict[int, SteppedDecoder]]
+    stepped_encoders: ClassVar[dict[int, SteppedEncoder]]
     _default: ClassVar[Any]
 
     def __init__(self, **values: Any) -> None:
@@ -231,12 +235,37 @@ def encode_behind(message: Message, version: int, out: bytearray, parts: list[An
         raise Unencodable(f"{type(message).__qualname__} v{version}: {error}") from error
 
 
-def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> M:
-    """The message that begins at the position; what follows it is left alone. Malformed if the bytes are wrong."""
+def encode_in_steps(
+    message: Message, version: int, out: bytearray, parts: list[Any] | None
+) -> Generator[None, None, bytearray]:
+    """As ``encode_behind``, but a generator that yields after every few structs."""
+    try:
+        return (yield from message.stepped_encoders[version](message, out, parts))
+    except (layouts.error, AttributeError, TypeError, UnicodeEncodeError) as error:
+        raise Unencodable(f"{type(message).__qualname__} v{version}: {error}") from error
+
+
+def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, structs_max: int = STRUCTS_MAX) -> M:
+    """The message that begins at the position; what follows it is left alone.
+
+    Malformed if the bytes are wrong, ManyStructs if there are more than ``structs_max`` elements in its arrays.
+    """
     try:
         view = buffer if type(buffer) is memoryview else memoryview(buffer)
-        message: M = cls.decoders[version](view, position)[0]
+        message: M = cls.decoders[version](view, position, structs_max)[0]
         return message
+    except (layouts.error, IndexError, UnicodeDecodeError) as error:
+        raise Malformed(f"{cls.__qualname__} v{version}: {error}") from error
+
+
+def decode_in_steps(
+    cls: type[M], version: int, buffer: Buffer, position: int, *, structs_max: int = STRUCTS_MAX
+) -> Generator[None, None, M]:
+    """As ``decode``, but a generator that yields after every few structs."""
+    try:
+        view = buffer if type(buffer) is memoryview else memoryview(buffer)
+        message, _ = yield from cls.stepped_decoders[version](view, position, structs_max)
+        return cast("M", message)
     except (layouts.error, IndexError, UnicodeDecodeError) as error:
         raise Malformed(f"{cls.__qualname__} v{version}: {error}") from error
 

@@ -2,8 +2,6 @@
 """The hot loops over the records inside a batch: check them, read them, write them.
 
 One source runs interpreted and compiled (Cython's pure-Python mode); where the two differ, ``cython.compiled`` says so.
-Headers of batches, codecs and checksums live elsewhere; only :mod:`barnabas.wire.records` and
-:mod:`barnabas.wire.columns` call this.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ if cython.compiled:
 COMPILED: bool = cython.compiled
 
 RECORD_BYTES_MIN = 7  # length, attributes, timestamp, offset, key, value, header count: a byte each
-KEYLESS_MAX = 1000
+KEYLESS_MAX, LOCKED_RECORDS = 1000, 0xFFFF  # how many are named; records between two releases of the lock
 INT64_MAX = (1 << 63) - 1
 MICROSECONDS_MAX = INT64_MAX // 1000
 _NO_SPOTS = array("i")
@@ -207,6 +205,8 @@ def check(
             largest_offset = offset
         if keys_required and key_size < 0 and len(keyless) < KEYLESS_MAX:
             keyless.append(index)
+        if not (index + 1) & LOCKED_RECORDS:
+            with cython.nogil: pass  # fmt: skip  # noqa: E701
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last of {record_count} records")
     return largest, largest_offset, is_dense, tuple(keyless)

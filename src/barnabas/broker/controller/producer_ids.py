@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from barnabas.model.ids import ProducerId
-
 Block: TypeAlias = tuple[int, int]  # first id, number of ids
 
 
@@ -22,11 +20,11 @@ class ProducerIds:
         self._end = 0
         self._lock = asyncio.Lock()
 
-    async def next(self) -> ProducerId:
+    async def next(self) -> int:
         async with self._lock:
             if self._next >= self._end:
                 first, count = await self._allocate()
                 self._next, self._end = first, first + count
-            producer_id = ProducerId(self._next)
+            producer_id = self._next
             self._next += 1
             return producer_id

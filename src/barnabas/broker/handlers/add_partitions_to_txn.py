@@ -17,6 +17,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.transaction_calls import add_for_client
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import AddPartitions, VerifyPartitions
@@ -142,4 +143,13 @@ def _needs(request: GuardedRequest, message: AddPartitionsToTxnRequest) -> Messa
     )
 
 
-API: Final = Api(ApiKey.ADD_PARTITIONS_TO_TXN, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    handle,
+    at=CLIENT,
+    portions=(
+        Portions("transactions.topics.partitions", "results_by_transaction.topic_results.results_by_partition"),
+        Portions("v3_and_below_topics.partitions", "results_by_topic_v3_and_below.results_by_partition"),
+    ),
+    needs=_needs,
+)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.quotas import alter_client_quotas
 from barnabas.model.errors import ApiError
@@ -54,6 +55,7 @@ API: Final = Api(
     ApiKey.ALTER_CLIENT_QUOTAS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("entries", "entries"),),
     needs=permissions.cluster(Operation.ALTER_CONFIGS),
     refuse=refuse,
     is_forwarded=True,

@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.broker.access import audit, config_permissions
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.broker.settings.own import at_home
 from barnabas.metadata.configs import alter_configs
@@ -43,6 +44,7 @@ API: Final = Api(
     ApiKey.ALTER_CONFIGS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("resources", "responses"),),
     needs=config_permissions.alter(refuse, AlterConfigsResponse),
     refuse=refuse,
     is_forwarded=True,

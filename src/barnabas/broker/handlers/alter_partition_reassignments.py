@@ -12,6 +12,7 @@ from typing import Final
 from barnabas.broker.access import audit, permissions
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.reassignments import alter_partition_reassignments
 from barnabas.security.acl import Operation
@@ -30,6 +31,7 @@ API: Final = Api(
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("topics.partitions", "responses.partitions"),),
     needs=permissions.cluster(Operation.ALTER),
     is_forwarded=True,
     audit=audit.topics,

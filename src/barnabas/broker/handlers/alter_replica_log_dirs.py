@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
@@ -62,6 +63,7 @@ API: Final = Api(
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     handle,
     at=CLIENT,
+    portions=(Portions("dirs.topics.partitions", "results.partitions"),),
     needs=permissions.cluster(Operation.ALTER),
     refuse=refuse,
     audit=lambda message: [row.name for each in message.dirs for row in each.topics],

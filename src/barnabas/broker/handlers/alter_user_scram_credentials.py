@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
-from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.api import CONTROLLER, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.scram import alter_user_scram_credentials
 from barnabas.model.errors import ApiError
@@ -45,6 +45,7 @@ API: Final = Api(
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     handle,
     at=CONTROLLER,
+    rows_max=FEW_ROWS_MAX,
     needs=permissions.cluster(Operation.ALTER),
     refuse=refuse,
     is_forwarded=True,

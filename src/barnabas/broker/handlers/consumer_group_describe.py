@@ -13,6 +13,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.consumer.describe import not_found
 from barnabas.coordinator.groups.requests import GroupRequest
@@ -77,4 +78,6 @@ def _hide_groups(request: GuardedRequest, response: ConsumerGroupDescribeRespons
             )
 
 
-API: Final = Api(ApiKey.CONSUMER_GROUP_DESCRIBE, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.CONSUMER_GROUP_DESCRIBE, handle, at=CLIENT, portions=(Portions("group_ids", "groups"),), needs=_needs
+)

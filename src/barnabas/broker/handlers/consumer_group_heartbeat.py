@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access.guarded_request import GuardedRequest
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, GROUP_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model.errors import ApiError
@@ -50,4 +50,4 @@ def _needs(request: GuardedRequest, message: ConsumerGroupHeartbeatRequest) -> N
         request.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
-API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, handle, at=CLIENT, needs=_needs)
+API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, handle, at=CLIENT, rows_max=GROUP_ROWS_MAX, needs=_needs)

@@ -15,6 +15,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.audit import name_of
 from barnabas.broker.controller.requests import fresh_ids, submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.acls import create_acls
 from barnabas.model import errors
@@ -52,6 +53,7 @@ API: Final = Api(
     ApiKey.CREATE_ACLS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("creations", "results"),),
     needs=permissions.cluster(Operation.ALTER),
     refuse=refuse,
     is_forwarded=True,

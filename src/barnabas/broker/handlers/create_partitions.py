@@ -13,6 +13,7 @@ from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.requests import placement_seed, submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partitions import create_partitions
 from barnabas.model.errors import ApiError
@@ -45,5 +46,12 @@ def _needs(request: GuardedRequest, message: CreatePartitionsRequest) -> Message
 
 
 API: Final = Api(
-    ApiKey.CREATE_PARTITIONS, handle, at=CONTROLLER, needs=_needs, refuse=refuse, is_forwarded=True, audit=audit.topics
+    ApiKey.CREATE_PARTITIONS,
+    handle,
+    at=CONTROLLER,
+    portions=(Portions("topics", "results"),),
+    needs=_needs,
+    refuse=refuse,
+    is_forwarded=True,
+    audit=audit.topics,
 )

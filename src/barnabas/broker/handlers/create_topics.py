@@ -13,6 +13,7 @@ from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.requests import fresh_ids, placement_seed, submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.topics import create_topics
 from barnabas.model.errors import ApiError
@@ -47,5 +48,12 @@ def _needs(request: GuardedRequest, message: CreateTopicsRequest) -> Message | N
 
 
 API: Final = Api(
-    ApiKey.CREATE_TOPICS, handle, at=CONTROLLER, needs=_needs, refuse=refuse, is_forwarded=True, audit=audit.topics
+    ApiKey.CREATE_TOPICS,
+    handle,
+    at=CONTROLLER,
+    portions=(Portions("topics", "topics"),),
+    needs=_needs,
+    refuse=refuse,
+    is_forwarded=True,
+    audit=audit.topics,
 )

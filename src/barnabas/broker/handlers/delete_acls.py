@@ -13,7 +13,8 @@ from typing import Any, Final
 from barnabas.broker.access import permissions
 from barnabas.broker.access.audit import name_of
 from barnabas.broker.controller.requests import submit
-from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.api import CONTROLLER, FEW_ROWS_MAX, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.acls import delete_acls
 from barnabas.model import errors
@@ -48,6 +49,8 @@ API: Final = Api(
     ApiKey.DELETE_ACLS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("filters", "filter_results", 1),),  # every filter looks at all ACLs
+    rows_max=FEW_ROWS_MAX,
     needs=permissions.cluster(Operation.ALTER),
     refuse=refuse,
     is_forwarded=True,

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model.errors import ApiError
@@ -43,4 +44,11 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.DELETE_GROUPS, handle, at=CLIENT, needs=_ROWS.check, audit=lambda message: message.groups_names)
+API: Final = Api(
+    ApiKey.DELETE_GROUPS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("groups_names", "results"),),
+    needs=_ROWS.check,
+    audit=lambda message: message.groups_names,
+)

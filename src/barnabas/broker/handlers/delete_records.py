@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from barnabas.broker.access import audit, permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
@@ -105,4 +106,11 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.DELETE_RECORDS, handle, at=CLIENT, needs=_ROWS.check, audit=audit.topics)
+API: Final = Api(
+    ApiKey.DELETE_RECORDS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions"),),
+    needs=_ROWS.check,
+    audit=audit.topics,
+)

@@ -13,6 +13,7 @@ from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.topic_deletion import delete_topics
 from barnabas.model.errors import ApiError
@@ -63,6 +64,7 @@ API: Final = Api(
     ApiKey.DELETE_TOPICS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("topics", "responses"), Portions("topic_names", "responses")),
     needs=_needs,
     refuse=refuse,
     is_forwarded=True,

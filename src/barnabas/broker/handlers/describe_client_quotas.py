@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.quotas import describe_client_quotas
 from barnabas.model.errors import ApiError
@@ -31,6 +31,7 @@ API: Final = Api(
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
     handle,
     at=CLIENT,
+    rows_max=FEW_ROWS_MAX,
     needs=permissions.cluster(Operation.DESCRIBE_CONFIGS),
     refuse=refuse,
 )

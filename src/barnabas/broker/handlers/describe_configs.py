@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from barnabas.broker.access import config_permissions, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.broker.settings.described import (
     Described,
@@ -107,4 +108,4 @@ def _needs(request: GuardedRequest, message: DescribeConfigsRequest) -> Message 
     return permissions.split(request, message, "resources", allowed, refused, DescribeConfigsResponse, "results")
 
 
-API: Final = Api(ApiKey.DESCRIBE_CONFIGS, handle, at=CLIENT, needs=_needs)
+API: Final = Api(ApiKey.DESCRIBE_CONFIGS, handle, at=CLIENT, portions=(Portions("resources", "results"),), needs=_needs)

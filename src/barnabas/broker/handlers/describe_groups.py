@@ -12,6 +12,7 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
@@ -49,4 +50,4 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.DESCRIBE_GROUPS, handle, at=CLIENT, needs=_ROWS.check)
+API: Final = Api(ApiKey.DESCRIBE_GROUPS, handle, at=CLIENT, portions=(Portions("groups", "groups"),), needs=_ROWS.check)

@@ -10,6 +10,7 @@ Differs from Kafka: there are no cordoned directories.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from barnabas.broker.access import permissions
@@ -23,7 +24,7 @@ from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest, Des
 from barnabas.world.disk import DiskFailure
 
 
-def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(request: Request, message: DescribeLogDirsRequest) -> Generator[None, None, DescribeLogDirsResponse]:
     store, disk = request.broker.store, request.broker.world.disk
     wanted = None
     if message.topics is not None:
@@ -43,7 +44,10 @@ def handle(request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirs
             continue
         topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
         for key in sorted(store.logs):
-            log = store.logs[key]
+            yield
+            log = store.logs.get(key)
+            if log is None:
+                continue  # deleted since the request began
             future = store.futures.get(key)
             is_copied = future is not None and future.home.path == directory
             if not (is_copied or store.home_of(log).path == directory) or not (wanted is None or tuple(key) in wanted):

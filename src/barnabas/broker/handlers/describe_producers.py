@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.security.acl import Operation, ResourceType
@@ -57,4 +58,10 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.DESCRIBE_PRODUCERS, handle, at=CLIENT, needs=_ROWS.check)
+API: Final = Api(
+    ApiKey.DESCRIBE_PRODUCERS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partition_indexes", "topics.partitions"),),
+    needs=_ROWS.check,
+)

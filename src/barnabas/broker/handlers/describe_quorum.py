@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -79,5 +80,10 @@ def _replicas(request: Request, replicas: Iterable[ReplicaDescription]) -> list[
 
 
 API: Final = Api(
-    ApiKey.DESCRIBE_QUORUM, handle, at=CONTROLLER, needs=permissions.cluster(Operation.DESCRIBE), is_forwarded=True
+    ApiKey.DESCRIBE_QUORUM,
+    handle,
+    at=CONTROLLER,
+    portions=(Portions("topics.partitions", "topics.partitions"),),
+    needs=permissions.cluster(Operation.DESCRIBE),
+    is_forwarded=True,
 )

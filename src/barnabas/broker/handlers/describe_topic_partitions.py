@@ -9,11 +9,11 @@ Differs from Kafka: authorised operations are not listed while there are no righ
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Generator
 from typing import Final, TypeAlias
 
-from barnabas.broker.access import permissions
+from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.authorized_operations import authorized_operations
-from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.requests.api import CLIENT, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
@@ -22,9 +22,8 @@ from barnabas.metadata.topics_image import TopicImage
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_BROKER
-from barnabas.security.acl import ResourceType
+from barnabas.security.acl import Operation, ResourceType
 from barnabas.wire.api import ApiKey
-from barnabas.wire.message import Message
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -32,19 +31,22 @@ from barnabas.wire.messages.describe_topic_partitions import (
 
 Row: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PartitionRow: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+Steps: TypeAlias = Generator[None, None, DescribeTopicPartitionsResponse]
+
+NAMES_MAX: Final = 200_000  # topics of one request
 
 
-def handle(request: Request, message: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Steps:
     check_cursor(message)
     image = request.broker.image
     alive = {node_id for node_id in image.brokers if not image.brokers[node_id].is_fenced}
     names = sorted({topic.name for topic in message.topics} or set(image.topics.by_name))
-    start = 0
     if message.cursor is not None:
+        names = names[bisect_left(names, message.cursor.topic_name) :]
+    names, refused = yield from _split(request, names, is_all=not message.topics)
+    start = 0
+    if message.cursor is not None and names and names[0] == message.cursor.topic_name:
         start = message.cursor.partition_index
-        if message.cursor.topic_name not in names:
-            start = 0
-        names = [name for name in names if name >= message.cursor.topic_name]
     partitions_max = request.broker.settings.max_request_partition_size_limit
     left = max(1, min(message.response_partition_limit, partitions_max))
     response = DescribeTopicPartitionsResponse()
@@ -53,6 +55,7 @@ def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Describ
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             break
         topic = image.topics.by_name.get(name)
+        yield
         if topic is None:
             response.topics.append(_absent(name))
             continue
@@ -65,7 +68,26 @@ def handle(request: Request, message: DescribeTopicPartitionsRequest) -> Describ
         start = 0
     for row in response.topics:
         row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name or "")
+        yield
+    response.topics += refused
     return response
+
+
+def _split(request: Request, names: list[str], *, is_all: bool) -> Generator[None, None, tuple[list[str], list[Row]]]:
+    """The names that the principal may describe, and rows for the others unless the request is for all topics."""
+    asker = request.asker
+    if asker is None:
+        return names, []
+    allowed, refused = [], []
+    for name in names:
+        if asker.may_describe(name) if is_all else asker.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            allowed.append(name)
+        elif not is_all:
+            refused.append(Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name))
+        yield
+    if asker.denied:
+        audit.refused(request, asker)
+    return allowed, refused
 
 
 def refuse(message: DescribeTopicPartitionsRequest, error: ApiError) -> DescribeTopicPartitionsResponse:
@@ -115,23 +137,7 @@ def _partition(index: int, partition: PartitionImage, alive: set[int]) -> Partit
     )
 
 
-def _needs(request: GuardedRequest, message: DescribeTopicPartitionsRequest) -> Message | None:
-    """DESCRIBE on each topic."""
-    check_cursor(message)
-    names = sorted({row.name for row in message.topics} or set(request.image.topics.by_name))
-    if message.cursor is not None:
-        names = names[bisect_left(names, message.cursor.topic_name) :]
-    allowed, denied = permissions.parted(names, lambda name: permissions.may_describe_topic(request, name))
-    refused = [Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, name=name) for name in denied]
-    if not message.topics:
-        refused = []  # what may not be described does not exist in a list of all topics
-    if not allowed:
-        return DescribeTopicPartitionsResponse(topics=refused)
-    if message.cursor is not None and message.cursor.topic_name != allowed[0]:
-        message.cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=allowed[0], partition_index=0)
-    message.topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in allowed]
-    request.when_answered(lambda answer: answer.topics.extend(refused))
-    return None
-
-
-API: Final = Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=_needs, refuse=refuse)
+# The handler itself checks DESCRIBE on each topic, since the names are many and the check takes turns as well.
+API: Final = Api(
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, at=CLIENT, needs=permissions.anyone, rows_max=NAMES_MAX, refuse=refuse
+)

@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.transactions.state import Transaction
 from barnabas.model.errors import ApiError
@@ -77,4 +78,10 @@ def _hide_topics(request: GuardedRequest, response: DescribeTransactionsResponse
         state.topics = [row for row in state.topics if permissions.may_describe_topic(request, row.topic)]
 
 
-API: Final = Api(ApiKey.DESCRIBE_TRANSACTIONS, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("transactional_ids", "transaction_states"),),
+    needs=_needs,
+)

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.scram import describe_user_scram_credentials
 from barnabas.security.acl import Operation
@@ -26,5 +27,9 @@ def handle(request: Request, message: DescribeUserScramCredentialsRequest) -> De
 
 
 API: Final = Api(
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE)
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("users", "results"),),
+    needs=permissions.cluster(Operation.DESCRIBE),
 )

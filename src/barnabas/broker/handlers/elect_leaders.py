@@ -12,6 +12,7 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.elections import elect_leaders
 from barnabas.model.errors import ApiError
@@ -47,6 +48,7 @@ API: Final = Api(
     ApiKey.ELECT_LEADERS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("topic_partitions.partitions", "replica_election_results.partition_result"),),
     needs=permissions.cluster(Operation.ALTER),
     refuse=refuse,
     is_forwarded=True,

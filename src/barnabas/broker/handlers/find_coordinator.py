@@ -14,6 +14,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import ERRORS, GuardedRequest
 from barnabas.broker.controller.auto_create import create_missing
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.model import errors
@@ -94,4 +95,11 @@ def _needs(request: GuardedRequest, message: FindCoordinatorRequest) -> Message 
     )
 
 
-API: Final = Api(ApiKey.FIND_COORDINATOR, handle, at=CLIENT, needs=_needs, refuse=refuse)
+API: Final = Api(
+    ApiKey.FIND_COORDINATOR,
+    handle,
+    at=CLIENT,
+    portions=(Portions("coordinator_keys", "coordinators"),),
+    needs=_needs,
+    refuse=refuse,
+)

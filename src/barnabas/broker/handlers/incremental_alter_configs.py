@@ -17,6 +17,7 @@ from typing import Final
 from barnabas.broker.access import audit, config_permissions
 from barnabas.broker.controller.requests import submit
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.broker.settings.own import at_home
 from barnabas.metadata.configs import incremental_alter_configs
@@ -50,6 +51,7 @@ API: Final = Api(
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("resources", "responses"),),
     needs=config_permissions.alter(refuse, IncrementalAlterConfigsResponse),
     refuse=refuse,
     is_forwarded=True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
@@ -45,4 +45,4 @@ async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupRespon
     return response
 
 
-API: Final = Api(ApiKey.JOIN_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))
+API: Final = Api(ApiKey.JOIN_GROUP, handle, at=CLIENT, rows_max=FEW_ROWS_MAX, needs=permissions.group(Operation.READ))

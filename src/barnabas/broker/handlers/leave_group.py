@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
@@ -50,4 +51,10 @@ async def handle(request: Request, message: LeaveGroupRequest) -> LeaveGroupResp
     return response
 
 
-API: Final = Api(ApiKey.LEAVE_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))
+API: Final = Api(
+    ApiKey.LEAVE_GROUP,
+    handle,
+    at=CLIENT,
+    portions=(Portions("members", "members"),),
+    needs=permissions.group(Operation.READ),
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.configs_image import ResourceType
 from barnabas.model import errors
@@ -54,4 +54,10 @@ def handle(request: Request, message: ListConfigResourcesRequest) -> ListConfigR
     )
 
 
-API: Final = Api(ApiKey.LIST_CONFIG_RESOURCES, handle, at=CLIENT, needs=permissions.cluster(Operation.DESCRIBE_CONFIGS))
+API: Final = Api(
+    ApiKey.LIST_CONFIG_RESOURCES,
+    handle,
+    at=CLIENT,
+    rows_max=FEW_ROWS_MAX,
+    needs=permissions.cluster(Operation.DESCRIBE_CONFIGS),
+)

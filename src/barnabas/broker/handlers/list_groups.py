@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.security.acl import ResourceType
@@ -24,5 +24,9 @@ async def handle(request: Request, message: ListGroupsRequest) -> ListGroupsResp
 
 
 API: Final = Api(
-    ApiKey.LIST_GROUPS, handle, at=CLIENT, needs=permissions.listed("groups", "group_id", ResourceType.GROUP)
+    ApiKey.LIST_GROUPS,
+    handle,
+    at=CLIENT,
+    rows_max=FEW_ROWS_MAX,
+    needs=permissions.listed("groups", "group_id", ResourceType.GROUP),
 )

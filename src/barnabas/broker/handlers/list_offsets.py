@@ -17,6 +17,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.handlers.damage import as_api_error
 from barnabas.broker.lag.offset_times import OffsetTimes
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, CorruptBatch
@@ -126,4 +127,10 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.LIST_OFFSETS, handle, at=CLIENT, needs=_ROWS.check)
+API: Final = Api(
+    ApiKey.LIST_OFFSETS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions"),),
+    needs=_ROWS.check,
+)

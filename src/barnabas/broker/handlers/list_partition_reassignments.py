@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.reassignments import list_partition_reassignments
 from barnabas.model.errors import NOT_CONTROLLER, ApiError
@@ -33,6 +34,7 @@ API: Final = Api(
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
     handle,
     at=CONTROLLER,
+    portions=(Portions("topics.partition_indexes", "topics.partitions"),),
     needs=permissions.cluster(Operation.DESCRIBE),
     is_forwarded=True,
 )

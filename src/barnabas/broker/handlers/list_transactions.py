@@ -13,7 +13,7 @@ from typing import Any, Final
 import re2
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, GROUP_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.transactions.state import LABELS
 from barnabas.model import errors
@@ -74,5 +74,6 @@ API: Final = Api(
     ApiKey.LIST_TRANSACTIONS,
     handle,
     at=CLIENT,
+    rows_max=GROUP_ROWS_MAX,
     needs=permissions.listed("transaction_states", "transactional_id", ResourceType.TRANSACTIONAL_ID),
 )

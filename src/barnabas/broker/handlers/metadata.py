@@ -11,7 +11,7 @@ UNKNOWN_TOPIC_OR_PARTITION at once, creates the topic behind it, and the client 
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.access import permissions
@@ -19,6 +19,7 @@ from barnabas.broker.access.authorized_operations import authorized_operations, 
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.controller.auto_create import create_missing
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.partition_image import PartitionImage
 from barnabas.metadata.topic_names import is_internal, reason_invalid
@@ -31,7 +32,9 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 Row: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionRow: TypeAlias = MetadataResponse.MetadataResponsePartition
+Steps: TypeAlias = Generator[None, None, MetadataResponse]
 
+PARTITIONS_PER_STEP: Final = 100
 TOPIC_IDS_SINCE: Final = 12  # 10 and 11 have the field, but Kafka never understood it there
 LISTENER_ERRORS_SINCE: Final = 6  # before, a leader that is not told on the client's listener is one that is not there
 
@@ -43,7 +46,9 @@ class Nodes(NamedTuple):
     hidden: set[int]  # there, but not to be reached by this listener
 
 
-def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+def handle(
+    request: Request, message: MetadataRequest
+) -> MetadataResponse | Steps | Coroutine[Any, Any, MetadataResponse]:
     if request.version < TOPIC_IDS_SINCE and _is_by_id(message):
         return _refused(message)
     missing = _missing(request, message)
@@ -53,7 +58,8 @@ def handle(request: Request, message: MetadataRequest) -> MetadataResponse | Cor
 
 
 async def _create_and_answer(request: Request, message: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    return _answer(request, message, await create_missing(request.broker, missing))
+    refused = await create_missing(request.broker, missing)
+    return await request.broker.turns.run(_answer(request, message, refused))
 
 
 def _is_by_id(message: MetadataRequest) -> bool:
@@ -77,7 +83,7 @@ def _missing(request: Request, message: MetadataRequest) -> list[str]:
     return sorted(name for name in names if name not in by_name and reason_invalid(name) is None)
 
 
-def _answer(request: Request, message: MetadataRequest, refused: dict[str, errors.WireError]) -> MetadataResponse:
+def _answer(request: Request, message: MetadataRequest, refused: dict[str, errors.WireError]) -> Steps:
     broker = request.broker
     image = broker.image
     response = MetadataResponse(cluster_id=broker.cluster_id, controller_id=_controller_id(request))
@@ -97,16 +103,20 @@ def _answer(request: Request, message: MetadataRequest, refused: dict[str, error
     if request.version < LISTENER_ERRORS_SINCE:
         nodes.hidden.clear()
     if message.topics is None or (request.version == 0 and not message.topics):
-        response.topics = [_topic(image.topics.by_name[name], nodes) for name in sorted(image.topics.by_name)]
+        for name in sorted(image.topics.by_name):
+            if request.asker is None or request.asker.may_describe(name):
+                response.topics.append((yield from _topic(image.topics.by_name[name], nodes)))
     else:
         wanted = {(topic.topic_id, topic.name): topic for topic in message.topics}  # each once
-        response.topics = [_asked(request, topic, nodes, refused) for topic in wanted.values()]
+        for topic in wanted.values():
+            response.topics.append((yield from _asked(request, topic, nodes, refused)))
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(request)
     if message.include_topic_authorized_operations:
         for row in response.topics:
             if row.name:
                 row.topic_authorized_operations = authorized_operations(request, ResourceType.TOPIC, row.name)
+                yield
     return response
 
 
@@ -117,30 +127,30 @@ def _controller_id(request: Request) -> int:
 
 def _asked(
     request: Request, asked: MetadataRequest.MetadataRequestTopic, nodes: Nodes, refused: dict[str, errors.WireError]
-) -> Row:
+) -> Generator[None, None, Row]:
     topics = request.broker.image.topics
     if asked.topic_id != ZERO_UUID:
         found = topics.by_id.get(asked.topic_id)
         if found is None:
             return Row(error_code=errors.UNKNOWN_TOPIC_ID.code, name=None, topic_id=asked.topic_id)
-        return _topic(found, nodes)
+        return (yield from _topic(found, nodes))
     name = asked.name or ""
     known = topics.by_name.get(name)
     if known is not None:
-        return _topic(known, nodes)
+        return (yield from _topic(known, nodes))
     error = refused.get(name)
     if error is None:
         error = errors.INVALID_TOPIC_EXCEPTION if reason_invalid(name) else errors.UNKNOWN_TOPIC_OR_PARTITION
     return Row(error_code=error.code, name=name, is_internal=is_internal(name))
 
 
-def _topic(topic: TopicImage, nodes: Nodes) -> Row:
-    return Row(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=is_internal(topic.name),
-        partitions=[_partition(index, partition, nodes) for index, partition in enumerate(topic.partitions)],
-    )
+def _topic(topic: TopicImage, nodes: Nodes) -> Generator[None, None, Row]:
+    row = Row(name=topic.name, topic_id=topic.id, is_internal=is_internal(topic.name))
+    for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+        some = topic.partitions[start : start + PARTITIONS_PER_STEP]
+        row.partitions += [_partition(index, partition, nodes) for index, partition in enumerate(some, start)]
+        yield
+    return row
 
 
 def _partition(index: int, partition: PartitionImage, nodes: Nodes) -> PartitionRow:
@@ -160,8 +170,7 @@ def _partition(index: int, partition: PartitionImage, nodes: Nodes) -> Partition
 def _needs(request: GuardedRequest, message: MetadataRequest) -> None:
     """DESCRIBE on each topic, and CREATE if the request would create it. Other topics are denied or left out."""
     if message.topics is None or (request.version == 0 and not message.topics):
-        request.when_answered(lambda answer: _keep_described(request, answer))
-        return
+        return  # topics that may not be described are left out of the response
     allowed, refused = [], []
     for row in message.topics:
         name = permissions.topic_name(row, request.image)
@@ -185,10 +194,6 @@ def _denied(**values: Any) -> Row:
     return Row(error_code=errors.TOPIC_AUTHORIZATION_FAILED.code, **values)
 
 
-def _keep_described(request: GuardedRequest, answer: Any) -> None:
-    answer.topics = [row for row in answer.topics if permissions.may_describe_topic(request, row.name)]
-
-
 def _may_have(request: GuardedRequest, message: MetadataRequest, name: str) -> bool:
     """Whether a topic exists, or the request does not create it, or may create it."""
     if name in request.image.topics.by_name or not message.allow_auto_topic_creation:
@@ -196,4 +201,4 @@ def _may_have(request: GuardedRequest, message: MetadataRequest, name: str) -> b
     return not request.broker.settings.auto_create_topics_enable or permissions.may_create_topic(request, name)
 
 
-API: Final = Api(ApiKey.METADATA, handle, at=CLIENT, needs=_needs)
+API: Final = Api(ApiKey.METADATA, handle, at=CLIENT, portions=(Portions("topics", "topics"),), needs=_needs)

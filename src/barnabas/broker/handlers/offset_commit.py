@@ -13,6 +13,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import ATOMIC_ROWS_MIN, Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.metadata.image import ClusterImage
@@ -98,4 +99,10 @@ def _needs(request: GuardedRequest, message: OffsetCommitRequest) -> Message | N
     return _ROWS.apply(request, message, whole)
 
 
-API: Final = Api(ApiKey.OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.OFFSET_COMMIT,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions", ATOMIC_ROWS_MIN),),
+    needs=_needs,
+)

@@ -12,6 +12,7 @@ from typing import Final
 from barnabas.broker.access import permissions
 from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import ATOMIC_ROWS_MIN, Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
@@ -73,6 +74,7 @@ API: Final = Api(
     ApiKey.OFFSET_DELETE,
     handle,
     at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions", ATOMIC_ROWS_MIN),),
     needs=permissions.all_of(permissions.group(Operation.DELETE), _ROWS.check),
     audit=lambda message: [message.group_id],
 )

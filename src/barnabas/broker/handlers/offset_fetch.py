@@ -13,6 +13,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.offset_protocol import FetchOffsets, partition_errors
 from barnabas.metadata.image import ClusterImage
@@ -175,4 +176,13 @@ def _may_see(request: GuardedRequest, row: Any) -> bool:
     return name is None or permissions.may_describe_topic(request, name)
 
 
-API: Final = Api(ApiKey.OFFSET_FETCH, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.OFFSET_FETCH,
+    handle,
+    at=CLIENT,
+    portions=(
+        Portions("groups.topics.partition_indexes", "groups.topics.partitions"),
+        Portions("topics.partition_indexes", "topics.partitions"),
+    ),
+    needs=_needs,
+)

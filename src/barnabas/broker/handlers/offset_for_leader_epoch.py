@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.model.errors import ApiError
 from barnabas.security.acl import Operation, ResourceType
@@ -51,4 +52,10 @@ _ROWS: Final = permissions.Rows(
 )
 
 
-API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle, at=CLIENT, needs=_ROWS.check)
+API: Final = Api(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions"),),
+    needs=_ROWS.check,
+)

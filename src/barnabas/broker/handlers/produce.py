@@ -21,12 +21,21 @@ from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators import transactional_batches as transactional
 from barnabas.broker.handlers.leadership import leader_of, node_endpoints
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.model import errors
 from barnabas.model.errors import ApiError, Malformed
 from barnabas.replication.partition import Partition
 from barnabas.security.acl import Operation, ResourceType
-from barnabas.storage.validate import InvalidRecords, Validated, needs_worker, validate
+from barnabas.storage.validate import (
+    InvalidRecords,
+    NeedsWorker,
+    Unpacking,
+    Validated,
+    is_packed,
+    needs_worker,
+    validate,
+)
 from barnabas.wire.api import ApiKey
 from barnabas.wire.batch import TRANSACTIONAL
 from barnabas.wire.message import Message
@@ -43,24 +52,45 @@ TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
 TOPIC_IDS_SINCE: Final = 13
 LEADER_HINT_SINCE: Final = 10
 ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
-PARTITIONS_MAX: Final = 20_000  # of one request: more batches than fit into a client's largest by default
+PARTITIONS_MAX: Final = (
+    20_000  # topics and partitions of one request: more batches than fit into a client's largest by default
+)
 
 
 def handle(
     request: Request, message: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    if sum(len(topic.partition_data) for topic in message.topic_data) > PARTITIONS_MAX:
-        raise Malformed(f"a produce to more than {PARTITIONS_MAX} partitions at once")
-    for topic in message.topic_data:
-        for data in topic.partition_data:
-            if data.records is not None and needs_worker(data.records):
-                return _handle_in_workers(request, message)
+    checked: Checked = {}
+    if not _check_packed(request, message, checked):
+        return _handle_in_workers(request, message, checked)
     if message.transactional_id is not None:
         batches = transactional.unadmitted(message, partial(_partition, request))
         if batches:
             transactional.keep(message)
-            return _handle_admitted(request, message, {}, batches)
-    return _append_all(request, message, {}, transactional.NOBODY)
+            checked = {}  # its batches are views into memory that is used again
+            return _handle_admitted(request, message, checked, batches)
+    return _append_all(request, message, checked, transactional.NOBODY)
+
+
+def _check_packed(request: Request, message: ProduceRequest, checked: Checked) -> bool:
+    """Validate the compressed batches; False if some are too large to be unpacked on the event loop."""
+    unpacking = Unpacking()
+    now_ms = request.broker.world.clock.wall_ms()
+    for place, topic in enumerate(message.topic_data):
+        for number, data in enumerate(topic.partition_data):
+            if data.records is None or not is_packed(data.records):
+                continue
+            if needs_worker(data.records):
+                return False
+            try:
+                partition = _partition(request, topic, data.index)
+                found = validate(data.records, partition.rules, now_ms=now_ms, unpacking=unpacking)
+                checked[place, number] = found
+            except ApiError as error:
+                checked[place, number] = error
+            except NeedsWorker:
+                return False
+    return True
 
 
 async def _handle_admitted(
@@ -73,13 +103,15 @@ async def _handle_admitted(
     return _append_all(request, message, {**checked, **admission.refused}, admission)
 
 
-async def _handle_in_workers(request: Request, message: ProduceRequest) -> ProduceResponse | Deferred | None:
+async def _handle_in_workers(
+    request: Request, message: ProduceRequest, checked: Checked
+) -> ProduceResponse | Deferred | None:
     """Large compressed batches are unpacked and checked off the loop; the connection waits, so order is kept."""
-    checked: Checked = {}
+    checked.clear()
     workers, now_ms = request.broker.world.workers, request.broker.world.clock.wall_ms()
     for place, topic in enumerate(message.topic_data):
         for number, data in enumerate(topic.partition_data):
-            if data.records is None or not needs_worker(data.records):
+            if data.records is None or not is_packed(data.records):
                 continue
             try:
                 partition = _partition(request, topic, data.index)
@@ -263,6 +295,8 @@ API: Final = Api(
     ApiKey.PRODUCE,
     handle,
     at=CLIENT,
+    portions=(Portions("topic_data.partition_data", "responses.partition_responses"),),
     needs=_needs,
+    rows_max=PARTITIONS_MAX,
     announced_from=0,  # librdkafka infers the message format from the lowest version; 0 to 2 are refused
 )

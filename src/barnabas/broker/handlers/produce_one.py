@@ -19,7 +19,14 @@ from barnabas.model import errors
 from barnabas.model.errors import ApiError, WireError
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Appended
-from barnabas.storage.validate import WORKER_BYTES_MIN, needs_worker, validate
+from barnabas.storage.validate import (
+    WORKER_BYTES_MIN,
+    NeedsWorker,
+    Unpacking,
+    is_packed,
+    needs_worker,
+    validate,
+)
 from barnabas.transport.connection import Later, Parts
 from barnabas.transport.outbox import LastAnswer
 from barnabas.wire.batch import TRANSACTIONAL
@@ -57,11 +64,12 @@ def attempt(broker: Services, frame: memoryview) -> Parts | Later | None:
         return None
     now_ms = broker.world.clock.wall_ms()
     try:
-        validated = validate(records, rules, now_ms=now_ms)
+        unpacking = Unpacking() if is_packed(records) else None
+        validated = validate(records, rules, now_ms=now_ms, unpacking=unpacking)
         if validated[1][5] & TRANSACTIONAL:
             return None
         appended = partition.append(validated, is_waiting_for_all=acks == ACKS_ALL, now_ms=now_ms)
-    except (ApiError, DiskFailure):
+    except (ApiError, DiskFailure, NeedsWorker):
         return None
     base_offset, last_offset, append_time_ms, log_start_offset, _ = appended
     traffic = partition.traffic

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.access import permissions
-from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.api import CLIENT, GROUP_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.model import errors
@@ -33,4 +33,4 @@ async def handle(request: Request, message: SyncGroupRequest) -> SyncGroupRespon
     return response
 
 
-API: Final = Api(ApiKey.SYNC_GROUP, handle, at=CLIENT, needs=permissions.group(Operation.READ))
+API: Final = Api(ApiKey.SYNC_GROUP, handle, at=CLIENT, rows_max=GROUP_ROWS_MAX, needs=permissions.group(Operation.READ))

@@ -15,6 +15,7 @@ from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.coordinators.admission import Guards, Manner, admit
 from barnabas.broker.handlers.topic_order import TopicOrder
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import ATOMIC_ROWS_MIN, Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.groups.requests import GroupRequest
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
@@ -128,4 +129,10 @@ def _needs(request: GuardedRequest, message: TxnOffsetCommitRequest) -> Message 
     return _ROWS.apply(request, message, whole)
 
 
-API: Final = Api(ApiKey.TXN_OFFSET_COMMIT, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.TXN_OFFSET_COMMIT,
+    handle,
+    at=CLIENT,
+    portions=(Portions("topics.partitions", "topics.partitions", ATOMIC_ROWS_MIN),),
+    needs=_needs,
+)

@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.broker.access import permissions
 from barnabas.broker.controller.requests import submit
-from barnabas.broker.requests.api import CONTROLLER, Api
+from barnabas.broker.requests.api import CONTROLLER, FEW_ROWS_MAX, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.features import update_features
 from barnabas.security.acl import Operation
@@ -27,6 +27,7 @@ API: Final = Api(
     ApiKey.UPDATE_FEATURES,
     handle,
     at=CONTROLLER,
+    rows_max=FEW_ROWS_MAX,
     needs=permissions.cluster(Operation.ALTER),
     is_forwarded=True,
     audit=lambda message: [row.feature for row in message.feature_updates],

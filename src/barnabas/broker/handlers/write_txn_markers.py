@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.broker.access.guarded_request import GuardedRequest
 from barnabas.broker.requests.api import CLIENT, Api
+from barnabas.broker.requests.portions import Portions
 from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.markers import Marker
@@ -95,4 +96,10 @@ def _needs(request: GuardedRequest, message: WriteTxnMarkersRequest) -> Message 
     )
 
 
-API: Final = Api(ApiKey.WRITE_TXN_MARKERS, handle, at=CLIENT, needs=_needs)
+API: Final = Api(
+    ApiKey.WRITE_TXN_MARKERS,
+    handle,
+    at=CLIENT,
+    portions=(Portions("markers.topics.partition_indexes", "markers.topics.partitions"),),
+    needs=_needs,
+)

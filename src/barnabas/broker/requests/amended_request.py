@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.requests.request import Request
 from barnabas.broker.requests.services import Services
-from barnabas.transport.connection import Connection, Parts
+from barnabas.transport.connection import Connection
 from barnabas.wire.frame import RequestHeader
 from barnabas.wire.message import Message
 
@@ -30,10 +30,10 @@ class AmendedRequest(Request):
         """Change the answer of the handler before it leaves; those who come later change it later."""
         self._amend.append(amend)
 
-    def encode(self, response: Message, version: int | None = None) -> Parts:
+    def amended(self, response: Message) -> Message:
         amends, self._amend = self._amend, []
         for amend in amends:
             amend(response)
-        if self.meter is not None:
+        if self.meter is not None and not self.is_portion:
             self.meter.charge(response)
-        return super().encode(response, version)
+        return response

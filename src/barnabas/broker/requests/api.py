@@ -14,8 +14,10 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Flag, auto
 from typing import Any, Final, TypeAlias
 
+from barnabas.broker.requests.portions import Portions
 from barnabas.model.errors import ApiError
 from barnabas.wire.api import ApiKey
+from barnabas.wire.decoder import STRUCTS_MAX
 from barnabas.wire.message import Message
 from barnabas.wire.messages import request_of, response_of
 
@@ -32,6 +34,9 @@ class At(Flag):
     CONTROLLER = auto()  # listeners named in controller.listener.names
 
 
+FEW_ROWS_MAX: Final = 1000  # of requests that name a handful of things
+GROUP_ROWS_MAX: Final = 10_000  # of requests that name all members or topics of a group
+
 CLIENT: Final = At.CLIENT
 CONTROLLER: Final = At.CONTROLLER
 
@@ -47,6 +52,8 @@ class Api:
     needs: Check  # check of the permissions before the handler runs, see ``permissions``
     audit: Audit | None = None  # names of the changed resources for the audit log; None for an API that only reads
     refuse: Refuse | None = None  # response to a request that fails as a whole, if it has no top-level error code
+    portions: tuple[Portions, ...] = ()  # where its rows are, if a request of many rows may be served in portions
+    rows_max: int = STRUCTS_MAX  # elements in the arrays of a request; more close the connection
     is_forwarded: bool = False  # clients' listeners serve it too, by forwarding it to the active controller
     local_part: Callable[[Handle], Handle] | None = None  # wraps a forwarded handler: work of the receiving broker
     announced_from: int | None = None  # lowest version in ApiVersions, if it is not the lowest served version

@@ -7,9 +7,11 @@ is closed where Kafka closes it, and what went wrong on our side is logged with 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import Any, Final
+from types import GeneratorType
+from typing import Any, Final, cast
 
 from barnabas.broker.access import audit, permissions
 from barnabas.broker.access.guarded_request import GuardedRequest, principal_of
@@ -19,6 +21,7 @@ from barnabas.broker.quotas import mutations as quota_mutations
 from barnabas.broker.quotas.metering import Meter
 from barnabas.broker.requests.amended_request import AmendedRequest
 from barnabas.broker.requests.api import Route
+from barnabas.broker.requests.portions import ENCODED_ROWS_MAX, Portions, rows_in
 from barnabas.broker.requests.request import Deferred, Request
 from barnabas.broker.requests.routes import ROUTES
 from barnabas.broker.requests.services import Services
@@ -27,8 +30,10 @@ from barnabas.observe.log import logger
 from barnabas.observe.request_times import Timing
 from barnabas.transport.connection import Answer, Connection, Later, Parts
 from barnabas.wire.api import ApiKey
+from barnabas.wire.decoder import ManyStructs
 from barnabas.wire.frame import RequestHeader, decode_request_header
-from barnabas.wire.message import Message, Unencodable, decode
+from barnabas.wire.message import Message, Unencodable, decode, decode_in_steps
+from barnabas.world.turns import until_waiting
 
 log = logger("dispatch")
 
@@ -41,6 +46,7 @@ FETCH_FOLLOWER: Final = "FetchFollower"
 # Two bytes can name a topic, and a name costs us a hundred bytes and microseconds in which nobody else is served. So
 # only Produce, whose bulk is records, may be as large as socket.request.max.bytes allows.
 RECORDLESS_BYTES_MAX: Final = 4 * 1024 * 1024
+DECODED_ROWS_MAX: Final = 1000  # rows of a request that are decoded at once; more are decoded in turns
 
 
 class Dispatcher:
@@ -85,7 +91,10 @@ class Dispatcher:
             raise Malformed(f"{route.name} of {len(frame)} bytes")
         if route.is_coroutine:
             frame = memoryview(bytes(frame))  # the handler may look at it after other connections have been served
-        message = decode(route.request, header.api_version, frame, position)
+        try:
+            message = decode(route.request, header.api_version, frame, position, structs_max=DECODED_ROWS_MAX)
+        except ManyStructs:
+            return self._decode_in_turns(request, route, memoryview(bytearray(frame)), position)
         kind = self._times.kind(NAMES[route.key] if route.key != ApiKey.FETCH else _kind_of_fetch(message))
         kind.count += 1
         if connection.arrived_ns < kind.next_ns or connection.timing is not None:
@@ -105,7 +114,24 @@ class Dispatcher:
             _handled(timing, answer)
         return answer
 
+    async def _decode_in_turns(
+        self, request: Request, route: Route, frame: memoryview, position: int
+    ) -> Parts | Later | None:
+        """Serve a request of so many rows that it is also decoded in turns."""
+        turns = self._broker.turns
+        await turns.begin()
+        steps = decode_in_steps(route.request, request.version, frame, position, structs_max=route.api.rows_max)
+        message = await turns.run(steps)
+        self._times.kind(NAMES[route.key] if route.key != ApiKey.FETCH else _kind_of_fetch(message)).count += 1
+        await turns.give_way()
+        answer = self._answer(request, route, message, None)
+        return await answer if inspect.iscoroutine(answer) else cast("Parts | Later | None", answer)
+
     def _answer(self, request: Request, route: Route, message: Message, timing: Timing | None) -> Answer:
+        for portions in route.api.portions:
+            if portions.is_long(message):
+                divided = self._in_portions(request, route, message, portions)
+                return self._finish(request, route, message, divided, timing, is_audited=True)
         try:
             if request.asker is not None:
                 refused = permissions.check(route.api.needs, request, message)
@@ -116,9 +142,13 @@ class Dispatcher:
                 if refused is not None:
                     return request.encode(refused)
             answer = route.handle(request, message)
+            if type(answer) is GeneratorType:
+                answer = self._broker.turns.attempt(answer)
             if isinstance(answer, Message):
                 if route.api.audit is not None:
                     audit.changed(request, list(route.api.audit(message)), answer)
+                if rows_in(answer, ENCODED_ROWS_MAX) > ENCODED_ROWS_MAX:
+                    return request.encode_in_turns(answer)
                 return request.encode(answer)
         except ApiError as error:
             return _refused(route, request, message, error)
@@ -137,6 +167,63 @@ class Dispatcher:
         if answer is None:
             return None
         return self._finish(request, route, message, answer, timing)
+
+    async def _in_portions(
+        self, request: Request, route: Route, message: Message, portions: Portions
+    ) -> Message | None:
+        """The answer to a request of many rows, which the handler gets a few at a time."""
+        turns, now_ns = self._broker.turns, self._broker.world.clock.monotonic_ns
+        splitter = portions.splitter(message)
+        answers: list[tuple[Any, int]] = []
+        for piece, depth in splitter.portions():
+            await turns.give_way()
+            started_ns = now_ns()
+            part = self._request(request.connection, request.header, 0)
+            part.is_portion = True
+            answer = self._answer_portion(part, route, piece)
+            if inspect.iscoroutine(answer):
+                answer = await until_waiting(answer, lambda: splitter.began(now_ns() - started_ns))  # noqa: B023
+            else:
+                splitter.took(now_ns() - started_ns)
+            if not request.connection.is_open and route.api.audit is None:
+                raise Malformed(f"the client of a {route.name} of many rows has gone")
+            answers.append((answer, depth))
+        whole: Message | None = None
+        for answer, depth in answers:
+            response: Any = await answer.future if isinstance(answer, Deferred) else answer
+            if whole is None:
+                whole = response
+            elif response is not None:
+                portions.merge(whole, response, depth)
+                await turns.give_way()
+        return whole
+
+    def _answer_portion(self, part: Request, route: Route, piece: Message) -> Any:
+        """The amended answer to some rows: a message, None, a deferred answer, or a coroutine for one of these."""
+        try:
+            answer: Any = None
+            if part.asker is not None:
+                answer = permissions.check(route.api.needs, part, piece)
+            if answer is None and part.meter is not None:
+                answer = _admitted(part, part.meter, piece)
+            if answer is None:
+                answer = route.handle(part, piece)
+                if type(answer) is GeneratorType:
+                    answer = self._broker.turns.attempt(answer)
+        except ApiError as error:
+            answer = refusal(route, piece, error, part.version)
+        if inspect.iscoroutine(answer):
+            return self._await_portion(part, route, piece, answer)
+        return _portion_answered(part, route, piece, answer)
+
+    async def _await_portion(
+        self, part: Request, route: Route, piece: Message, answer: Coroutine[Any, Any, Any]
+    ) -> Message | Deferred | None:
+        try:
+            response = await answer
+        except ApiError as error:
+            response = refusal(route, piece, error, part.version)
+        return _portion_answered(part, route, piece, response)
 
     def _request(self, connection: Connection, header: RequestHeader, size_bytes: int) -> Request:
         if self._is_open and not self._is_metered:
@@ -162,6 +249,8 @@ class Dispatcher:
         message: Message,
         answer: Coroutine[Any, Any, Message | Deferred | None],
         timing: Timing | None,
+        *,
+        is_audited: bool = False,
     ) -> Parts | Later | None:
         is_deferred = False
         try:
@@ -171,9 +260,9 @@ class Dispatcher:
                 if timing is not None:
                     response.future.add_done_callback(timing.ready)
                 return response.future
-            if route.api.audit is not None:
+            if route.api.audit is not None and not is_audited:
                 audit.changed(request, list(route.api.audit(message)), response)
-            return None if response is None else request.encode(response)
+            return None if response is None else await request.encode_in_turns(response)
         except ApiError as error:
             return _refused(route, request, message, error)
         except CorruptBatch as error:
@@ -185,6 +274,16 @@ class Dispatcher:
         finally:
             if timing is not None and not is_deferred:
                 timing.ready()
+
+
+def _portion_answered(part: Request, route: Route, piece: Message, answer: Any) -> Message | Deferred | None:
+    if isinstance(answer, Deferred):
+        if route.api.audit is not None:
+            answer.on_response = partial(audit.changed, part, list(route.api.audit(piece)))
+        return answer
+    if route.api.audit is not None:
+        audit.changed(part, list(route.api.audit(piece)), answer)
+    return None if answer is None else part.amended(answer)
 
 
 def _handled(timing: Timing, answer: Answer) -> None:

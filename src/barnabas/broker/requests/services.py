@@ -31,6 +31,7 @@ from barnabas.transport.links import Links
 from barnabas.wire.api import ApiKey
 from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
+from barnabas.world.turns import Turns
 from barnabas.world.world import World
 
 
@@ -67,6 +68,10 @@ class Services:
     served_versions: tuple[tuple[ApiKey, int, int], ...]  # what ApiVersions announces to clients
     controller_versions: tuple[tuple[ApiKey, int, int], ...] = ()  # and on the controller's listeners
     controller_routes: Mapping[int, Route]  # what the controller's listeners serve
+    turns: Turns = field(init=False)  # of requests that take longer than one turn of the loop may be
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.world.clock)
 
     @property
     def image(self) -> ClusterImage:

@@ -7,7 +7,15 @@ Time has one scale here: ``now_ms`` is the wall clock's, never goes back, and de
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Question(Generic[R_co]):
+    """Base class of requests to a shard; ``R_co`` is the type of the response."""
+
+    __slots__ = ()
 
 
 class ProducerIdEpoch(NamedTuple):
@@ -26,7 +34,7 @@ class Answer(NamedTuple):
     """What a request gets, once all that was decided up to now is committed."""
 
     request_id: int
-    response: Any
+    response: object
 
 
 class SetTimer(NamedTuple):
@@ -52,7 +60,7 @@ class Effects:
         self.records: list[Record] = []
         self.answers: list[Answer] = []
         self.timers: list[SetTimer] = []
-        self.sends: list[Any] = []
+        self.sends: list[object] = []
         self.producer: ProducerIdEpoch | None = None
         self.is_atomic = True
         self.rescue: Callable[[], Effects] | None = None
@@ -61,7 +69,7 @@ class Effects:
         self.records.append(Record(key, value))
         return self
 
-    def answer(self, request_id: int, response: Any) -> Effects:
+    def answer(self, request_id: int, response: object) -> Effects:
         self.answers.append(Answer(request_id, response))
         return self
 
@@ -69,7 +77,7 @@ class Effects:
         self.timers.append(SetTimer(key, deadline_ms))
         return self
 
-    def send(self, message: Any) -> Effects:
+    def send(self, message: object) -> Effects:
         self.sends.append(message)
         return self
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
-from barnabas.coordinator.runtime.effects import Shard
+from barnabas.coordinator.runtime.effects import Question, Shard
 from barnabas.coordinator.runtime.load_times import LoadTimes
 from barnabas.coordinator.runtime.shard_runner import ShardRunner
 from barnabas.model import errors
@@ -21,6 +21,8 @@ from barnabas.replication.partition import Partition
 from barnabas.world.tasks import Tasks
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
+
+R = TypeVar("R")
 
 log = logger("coordinator")
 
@@ -71,17 +73,23 @@ class CoordinatorRuntime:
         """Those whose logs cannot be read here."""
         return sorted(index for index, runner in self._runners.items() if runner.has_failed)
 
-    async def ask(self, partition_index: int, request: Any) -> Any:
+    @overload
+    async def ask(self, partition_index: int, request: Question[R]) -> R: ...
+
+    @overload
+    async def ask(self, partition_index: int, request: object) -> Any: ...
+
+    async def ask(self, partition_index: int, request: object) -> Any:
         """The answer of the shard, once all that it rests on is committed; ApiError if there is none to be had."""
         return await self._runner(partition_index).ask(request)
 
-    def post(self, partition_index: int, event: Any) -> None:
+    def post(self, partition_index: int, event: object) -> None:
         """Tell a shard something that nobody waits for. A shard that is not loaded does not hear it."""
         runner = self._runners.get(partition_index)
         if runner is not None and runner.is_active:
             runner.post(event)
 
-    def post_all(self, event: Any) -> None:
+    def post_all(self, event: object) -> None:
         for index in self.active:
             self.post(index, event)
 

@@ -65,7 +65,7 @@ class _Step(NamedTuple):
 
     required_offset: int
     answers: list[Answer]
-    sends: list[Any]
+    sends: list[object]
 
 
 class ShardRunner:
@@ -116,7 +116,7 @@ class ShardRunner:
             raise ApiError(errors.COORDINATOR_LOAD_IN_PROGRESS)
         raise ApiError(errors.NOT_COORDINATOR)
 
-    async def ask(self, request: Any) -> Any:
+    async def ask(self, request: object) -> Any:
         shard = self.ready()
         if len(self._waiting) >= REQUESTS_WAITING_MAX or len(self._steps) >= STEPS_UNCOMMITTED_MAX:
             raise ApiError(errors.COORDINATOR_NOT_AVAILABLE, "too many requests wait for this coordinator")
@@ -128,7 +128,7 @@ class ShardRunner:
         finally:
             self._waiting.pop(request_id, None)
 
-    def post(self, event: Any) -> None:
+    def post(self, event: object) -> None:
         shard, now_ms = self.ready(), self._now_ms()
         self._step(lambda: shard.handle(NO_REQUEST, event, now_ms), now_ms, NO_REQUEST)
 

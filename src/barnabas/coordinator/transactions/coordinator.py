@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
+from barnabas.coordinator.runtime.effects import Question
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
 from barnabas.coordinator.transactions.marker_delivery import MarkerDelivery
@@ -35,6 +36,8 @@ from barnabas.model.ids import TRANSACTIONS_TOPIC, TopicPartition
 from barnabas.replication.replicas import Replicas
 from barnabas.world.timers import Timers
 from barnabas.world.world import World
+
+R = TypeVar("R")
 
 
 class TransactionCoordinator:
@@ -96,10 +99,9 @@ class TransactionCoordinator:
 
     async def verify(self, request: VerifyPartitions) -> dict[TopicPartition, WireError]:
         try:
-            verified: dict[TopicPartition, WireError] = await self._ask(request.transactional_id, request)
+            return await self._ask(request.transactional_id, request)
         except ApiError as error:
             return dict.fromkeys(sorted(request.partitions), error.error)
-        return verified
 
     async def until_ended(self, transactional_id: str, *, timeout_ms: int) -> None:
         """Wait while the last transaction of an id is being ended by this coordinator, but no longer than that."""
@@ -109,7 +111,7 @@ class TransactionCoordinator:
         if not request.transactional_id:
             return Outcome(errors.INVALID_REQUEST)
         try:
-            answer = await self._ask(request.transactional_id, request)
+            answer: Outcome | NeedsProducerId = await self._ask(request.transactional_id, request)
             if isinstance(answer, NeedsProducerId):
                 assert not isinstance(request, AddPartitions)
                 fresh = await self._next_producer_id()
@@ -125,7 +127,7 @@ class TransactionCoordinator:
         """The state of one id; ApiError if there is none here."""
         if not transactional_id:
             raise ApiError(errors.INVALID_REQUEST)
-        found: Transaction | None = await self._ask(transactional_id, Describe(transactional_id))
+        found = await self._ask(transactional_id, Describe(transactional_id))
         if found is None:
             raise ApiError(errors.TRANSACTIONAL_ID_NOT_FOUND)
         return found
@@ -139,7 +141,7 @@ class TransactionCoordinator:
             found += await self.runtime.ask(index, ListAll())
         return found
 
-    async def _ask(self, transactional_id: str, request: Any) -> Any:
+    async def _ask(self, transactional_id: str, request: Question[R]) -> R:
         return await self.runtime.ask(self._index(transactional_id), request)
 
     def _index(self, transactional_id: str) -> int:

@@ -10,14 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from barnabas.coordinator.runtime.effects import ProducerIdEpoch
+from barnabas.coordinator.runtime.effects import ProducerIdEpoch, Question
+from barnabas.coordinator.transactions.state import Transaction
 from barnabas.model import errors
 from barnabas.model.errors import WireError
 from barnabas.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 
+class Outcome(NamedTuple):
+    error: WireError = errors.NONE
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class NeedsProducerId(NamedTuple):
+    """Nothing was decided, because a producer id is needed that only the cluster can give: ask again with one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InitProducer:
+class InitProducer(Question[Outcome | NeedsProducerId]):
     """Begin under this id, or begin again; whoever used it before is shut out. Answered with an Outcome."""
 
     transactional_id: str
@@ -27,7 +38,7 @@ class InitProducer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddPartitions:
+class AddPartitions(Question[Outcome]):
     """Make partitions a part of the transaction, which begins with the first one. Answered with an Outcome."""
 
     transactional_id: str
@@ -37,7 +48,7 @@ class AddPartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyPartitions:
+class VerifyPartitions(Question[dict[TopicPartition, WireError]]):
     """Ask whether partitions are a part of the transaction. Answered with Verified."""
 
     transactional_id: str
@@ -46,7 +57,7 @@ class VerifyPartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransaction:
+class EndTransaction(Question[Outcome | NeedsProducerId]):
     """Commit or abort. Answered with an Outcome as soon as the decision is committed; the markers follow."""
 
     transactional_id: str
@@ -73,14 +84,14 @@ class AbortTimedOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Question[Transaction | None]):
     """The state of one transactional id. Answered with a Transaction, or None if there is none."""
 
     transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ListAll:
+class ListAll(Question[list[Transaction]]):
     """Every transaction of the shard. Answered with a list of them."""
 
 
@@ -94,16 +105,6 @@ Request: TypeAlias = (
     | Describe
     | ListAll
 )
-
-
-class Outcome(NamedTuple):
-    error: WireError = errors.NONE
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
-
-
-class NeedsProducerId(NamedTuple):
-    """Nothing was decided, because a producer id is needed that only the cluster can give: ask again with one."""
 
 
 Verified: TypeAlias = Mapping[TopicPartition, WireError]

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas import __version__
+from barnabas.model.version import __version__
 from barnabas.registry import errors, writes
 from barnabas.registry.api.requests import Call
 from barnabas.registry.names import DEFAULT_CONTEXT, context_name, normal
