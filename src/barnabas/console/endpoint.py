@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -26,8 +26,9 @@ from barnabas.rest.bodies import JsonResponse, read_json
 from barnabas.rest.errors import RestError
 
 if TYPE_CHECKING:
-    from barnabas.console.application import Console
-    from barnabas.console.sessions import Login
+    from barnabas.console.clusters import Clusters
+    from barnabas.console.events import Streams
+    from barnabas.console.sessions import Login, Sessions
     from barnabas.console.view import ClusterView
 
 T = TypeVar("T")
@@ -47,6 +48,19 @@ _STATUS: Final = {
     errors.TOPIC_ALREADY_EXISTS: HTTPStatus.CONFLICT,
     errors.NON_EMPTY_GROUP: HTTPStatus.CONFLICT,
 }
+
+
+class Console(Protocol):
+    """What endpoints use of the application."""
+
+    clusters: Clusters
+    sessions: Sessions
+    streams: Streams
+    requires_login: bool
+    is_read_only: bool
+    cookie: str
+
+    def cookie_header(self, session_id: str) -> str: ...
 
 
 class Parameter(msgspec.Struct, frozen=True):
