@@ -6,7 +6,7 @@ import { onDestroy } from 'svelte';
 export const app = $state({
   session: null as Session | null,
   failure: '',
-  theme: (localStorage.getItem('theme') ?? (matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark')) as string,
+  theme: (localStorage.getItem('theme') ?? (globalThis.matchMedia?.('(prefers-color-scheme: light)').matches ? 'light' : 'dark')) as string,
   notices: [] as { id: number; text: string; kind: string }[],
 });
 
