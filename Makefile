@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format docs console test test-slow demo fuzz sim kill kill-spark kill-streams kill-connect cluster-kill cluster-copy failover copier conformance conformance-streams bench bench-quick ground clean
+# Every target with a description is a command and not a file.
+.PHONY: $(shell awk -F: '/^[a-z-]+:.*## /{print $$1}' $(MAKEFILE_LIST))
 
 help: ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +117,9 @@ bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
 
 ground: $(STAMP) ## figures of one broker alone: start-up, memory, raw throughput
 	$(BIN)/python -m bench ground
+
+wheel: $(STAMP) ## build a source archive and manylinux wheels into dist (needs a C compiler)
+	$(BIN)/python -m tools.wheel
 
 clean: ## remove what was built
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info

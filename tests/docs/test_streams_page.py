@@ -17,6 +17,7 @@ import pytest
 
 from barnabas.cli.main import COMMANDS
 from barnabas.streams import LONG, App, Driver, ProcessingFailed, drive, tumbling
+from barnabas.streams.queries.metrics import families
 from barnabas.streams.topology.node import Topology
 from barnabas.testing.plugin import Drive
 
@@ -91,12 +92,32 @@ def test_the_page_has_fifteen_calls_of_java() -> None:
 
 def test_the_commands_are_commands() -> None:
     commands = COMMAND.findall(PAGE.read_text())
-    assert len(commands) == 9
+    assert len(commands) == 23
     for command in commands:
         _, name, *words = shlex.split(command)
         parser = ArgumentParser(exit_on_error=False)
         import_module(f"barnabas.cli.{COMMANDS[name].module}").configure(parser)
         assert parser.parse_args(words)
+
+
+def test_the_queries_of_the_page_have_the_answers_of_the_page(tmp_path: Path, capsys: Any) -> None:
+    from stores_fed import filled, shop
+
+    (block,) = BLOCK.findall(section("Query stores"))
+    names: dict[str, Any] = {"app": shop}
+    exec(compile(block, str(PAGE), "exec"), names)
+    with filled(tmp_path) as fed:
+        names["show"](fed.servers)
+    assert capsys.readouterr().out == "2000 0 {'sales': {0: 5}}\na 3 5100\nb 1 2000\nc 1 5000\n"
+
+
+def test_the_metrics_of_the_page_are_exported() -> None:
+    pages = re.findall(r"`(?:kafka|barnabas)_streams_\w+`|`_\w+`", section("Operate"))
+    shown, before = set(), ""
+    for name in (page.strip("`") for page in pages):
+        before = name if not name.startswith("_") else f"{before.rpartition('_metrics_')[0]}_metrics{name}"
+        shown.add(before)
+    assert shown == {family.name for family in families({}, {})}
 
 
 def values(driver: Driver, topic: str) -> list[Any]:

@@ -16,7 +16,8 @@ import pytest
 pytest.importorskip("msgspec")
 pytest.importorskip("pyspark")  # the host's modules make the changelogs
 
-from stores_fed import Fed, partition_of, shop
+import stores_fed
+from stores_fed import Fed, filled, partition_of, shop
 
 from barnabas import NewTopic, Settings, blocking
 from barnabas.client.settings.consumer import ConsumerSettings
@@ -26,26 +27,12 @@ from barnabas.streams import StreamsError, Windowed
 from barnabas.streams.catalog.application import Application
 from barnabas.streams.catalog.topic import find, publish
 from barnabas.streams.queries.reader import StoreTooLarge
-from barnabas.testing import BrokerProcess
 
 
 @pytest.fixture(scope="module")
 def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fed]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
-        made = Fed(broker.bootstrap_servers)
-        for key, value, at in (
-            ("a", "x", 100),
-            ("a", "y", 1_900),
-            ("b", "x", 2_000),
-            ("c", "x", 5_000),
-            ("a", "z", 5_100),
-        ):
-            made.send("sales", key, value, at)
-        for value, at in (("1", 1_000), ("2", 2_000), (None, 3_000), ("4", 4_000)):
-            made.send("prices", "tea", value, at)
-        made.send_global("EUR", "1.5")
+    with filled(tmp_path_factory.mktemp("stores")) as made:
         yield made
-        made.close()
 
 
 def test_a_key_is_read_from_one_partition_and_the_answer_has_its_position(fed: Fed) -> None:
@@ -138,6 +125,8 @@ def test_the_command_line_reads_stores_of_an_application_it_has_no_code_of(fed: 
         "b",
         "1",
     ]
+    path = Path(stores_fed.__file__)
+    assert barnabas(fed, "get", str(path), "newest", "a", "-o", "json").stdout == '["y", "z"]\n'
     missing = barnabas(fed, "get", "shop", "counts", "nobody")
     assert missing.returncode == 1
     assert "barnabas: store counts has no row with key nobody\n" in missing.stderr
@@ -210,6 +199,24 @@ def ask(url: str, path: str) -> Any:
             return json.loads(response.read())
     except HTTPError as error:
         return error.code, json.loads(error.read())["message"]
+
+
+def test_metrics_have_the_names_of_kafka_streams(fed: Fed, url: str) -> None:
+    with urlopen(url + "/metrics", timeout=60) as response:
+        page = response.read().decode()
+    task = f'client_id="shop",thread_id="shop-StreamThread-1",task_id="0_{partition_of("a")}"'
+    source = f'{task},processor_node_id="KSTREAM-SOURCE-0000000000",topic_name="sales"'
+    lines = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+    sent = str(fed.offset("sales", "a"))
+    assert lines[f"kafka_streams_stream_topic_metrics_records_consumed_total{{{source}}}"] == sent
+    assert lines[f"kafka_streams_stream_processor_node_metrics_process_total{{{source}}}"] == sent
+    assert lines[f"kafka_streams_stream_task_metrics_process_total{{{task}}}"] == sent
+    assert lines[f"kafka_streams_stream_task_metrics_dropped_records_total{{{task}}}"] == "0"
+    keys = f'kafka_streams_stream_state_metrics_estimate_num_keys{{{task},in_memory_state_id="counts"}}'
+    assert int(lines[keys]) >= 3
+    sinks = [name for name in lines if "bytes_produced_total" in name and 'topic_name="sale-counts"' in name]
+    assert all(int(lines[name]) > 0 for name in sinks)
+    assert sinks
 
 
 def test_stores_are_read_over_http(fed: Fed, url: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from raft_simulation import Simulation
 from seeds import first_of, fresh_chunks
 
-SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "200"))
+SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "80"))
 
 
 def run(seed: int) -> None:

@@ -33,7 +33,7 @@ from transaction_story import (
 from barnabas.wire.message import Message
 from barnabas.wire.messages.end_txn import EndTxnRequest
 
-SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "200"))
+SEEDS = int(os.environ.get("BARNABAS_SIM_SEEDS", "80"))
 TRANSACTIONS = 6
 
 

@@ -75,10 +75,15 @@ class Stage:
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
             for topic in ("input", "output"):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
+        self.is_application = program == "stateful_counting.py"
+        self.checkpoint = directory / "checkpoint"
         self.copier = Copier(self.servers, directory, master, program)
         self.copier.start()
         self.sent = 0
         self._sending = threading.Lock()  # numbers follow one another
+
+    def transactional_id(self, task: int) -> str:
+        return f"counting-{task}" if self.is_application else f"spark-sink-{self.copier.query_id}-{task}"
 
     def send(self) -> None:
         with self._sending, blocking.Producer(ProducerSettings.of({"bootstrap.servers": self.servers})) as producer:

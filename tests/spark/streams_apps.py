@@ -117,6 +117,3 @@ ranked_prices = ranked.global_table("r-prices", value=int)
 
 shelf = App("shelf")
 shelf.stream("s-books", value=str).group_by_key().count(store="shelved").to_stream().to("s-out")
-
-lent = App("lent")
-lent.stream("l-books", value=str).group_by_key().count(store="lent").to_stream().to("l-out")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -106,7 +107,14 @@ def _fence(stage: Stage) -> None:
     with blocking.Admin(Settings.of({"bootstrap.servers": stage.servers})) as admin:
         for task in range(PARTITIONS):
             with suppress(ApiError):  # an end is under way
-                admin.fence_producer(f"spark-sink-{stage.copier.query_id}-{task}")
+                admin.fence_producer(stage.transactional_id(task))
+
+
+def lose_checkpoint(stage: Stage, chance: random.Random) -> None:
+    """The driver is killed and its checkpoint is deleted: an application continues from the cluster."""
+    stage.copier.kill()
+    shutil.rmtree(stage.checkpoint)
+    stage.copier.start()
 
 
 def kill_executor(stage: ClusterStage, chance: random.Random) -> None:
@@ -123,7 +131,9 @@ def kill_spark_worker(stage: ClusterStage, chance: random.Random) -> None:
 
 
 FAULTS: Sequence[Fault[Stage]] = (kill_python_worker, kill_broker, fail_commit, kill_driver)
+STATEFUL_FAULTS: Sequence[Fault[Stage]] = (lose_checkpoint, *FAULTS)
 CLUSTER_FAULTS: Sequence[Fault[ClusterStage]] = (kill_executor, kill_spark_worker, kill_driver)
+STATEFUL_CLUSTER_FAULTS: Sequence[Fault[ClusterStage]] = (lose_checkpoint, *CLUSTER_FAULTS)
 
 
 def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
@@ -158,9 +168,10 @@ PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "stateful_counting.
 
 @PROGRAMS
 def test_whatever_is_killed_every_record_comes_out_once(stage: Stage) -> None:
-    check(stage, FAULTS, RUNS)
+    check(stage, STATEFUL_FAULTS if stage.is_application else FAULTS, RUNS)
 
 
 @PROGRAMS
 def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage) -> None:
-    check(cluster_stage, CLUSTER_FAULTS, CLUSTER_RUNS)
+    faults = STATEFUL_CLUSTER_FAULTS if cluster_stage.is_application else CLUSTER_FAULTS
+    check(cluster_stage, faults, CLUSTER_RUNS)

@@ -25,6 +25,9 @@ from tools.postgres_server import PostgresServer
 PICTURE: Final = Path("barnabas-demo.png")
 TICKS: Final = 144  # twelve minutes of the shop's time
 TICK_SECONDS: Final = 0.2
+BROKER_KILLED: Final = TICKS // 4
+APPLICATION_KILLED: Final = TICKS // 2
+DRIVER_KILLED: Final = TICKS * 2 // 3
 BROKER: Final = 2  # the broker that is killed
 TOPICS: Final = ("shop.public.customers", "shop.public.orders", "views", "sales-by-country", "views-by-country")
 DEAD_LETTERS: Final = "shop.dead-letters"
@@ -97,18 +100,18 @@ class Demo:
     def trade(self) -> None:
         """Let the shop do its business, with three failures on the way."""
         headline("5. Producer API: the shop sells, and its web site writes page views")
-        failures: dict[int, Callable[[], None]] = {
-            TICKS // 4: self.kill_broker,
-            TICKS // 2: self.kill_application,
-            TICKS * 2 // 3: self.kill_driver,
+        steps: dict[int, Callable[[], None]] = {
+            BROKER_KILLED: self.kill_broker,
+            APPLICATION_KILLED: self.kill_application,
+            DRIVER_KILLED: self.kill_driver,
             TICKS * 5 // 6: self.start_broker,
         }
         settings = ProducerSettings.of({"bootstrap.servers": self.servers})
         with blocking.Producer(settings) as producer:
             for tick, views in enumerate(self.shop.ticks(TICKS)):
                 begun = time.monotonic()
-                if tick in failures:
-                    failures[tick]()
+                if tick in steps:
+                    steps[tick]()
                 producer.send_many("views", views)
                 self.worker.check()
                 time.sleep(max(0.0, TICK_SECONDS - (time.monotonic() - begun)))
@@ -174,7 +177,13 @@ class Demo:
             (datetime.fromtimestamp(start / 1000, UTC), country): float(count)
             for (country, start), count in views.items()
         }
-        draw(by_time, PICTURE, killed_at=self.shop.opening + TICKS // 4 * TICK)
+        opening = self.shop.opening
+        failures = {
+            opening + BROKER_KILLED * TICK: "broker killed",
+            opening + APPLICATION_KILLED * TICK: "Streams application killed",
+            opening + DRIVER_KILLED * TICK: "driver of the connectors killed",
+        }
+        draw(by_time, PICTURE, opening=opening, failures=failures)
         print(f"   as a picture: {PICTURE.absolute()}")
 
     def go_on(self) -> None:

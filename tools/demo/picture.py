@@ -14,7 +14,10 @@ def sparkline(values: list[float]) -> str:
     return "".join(BLOCKS[min(8, round(value / top * 8))] for value in values)
 
 
-def draw(views: Mapping[tuple[datetime, str], float], path: Path, *, killed_at: datetime | None) -> None:
+def draw(
+    views: Mapping[tuple[datetime, str], float], path: Path, *, opening: datetime, failures: Mapping[datetime, str]
+) -> None:
+    """Draw the views of each minute and country as bars; ``failures`` are marked with their names."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -30,15 +33,17 @@ def draw(views: Mapping[tuple[datetime, str], float], path: Path, *, killed_at: 
         heights = [views.get((start, country), 0.0) for start in starts]
         axes.bar(places, heights, bottom=bottom, width=0.82, label=country, color=colour)
         bottom = [below + height for below, height in zip(bottom, heights, strict=True)]
-    if killed_at is not None:
-        place = sum(1 for start in starts if start <= killed_at) - 0.5
+    for number, (at, text) in enumerate(failures.items()):
+        place = (at - opening).total_seconds() / 60 - 0.5
         axes.axvline(place, color="black", linestyle="--", linewidth=1)
-        axes.annotate(" a broker was killed", (place, max(bottom) * 1.06), ha="left", fontsize=9)
+        axes.annotate(
+            f" {text}", (place, max(bottom) * (1.05 + 0.07 * number)), ha="left", fontsize=8, backgroundcolor="white"
+        )
     axes.set_xticks(places, [start.strftime("%H:%M:%S") for start in starts], rotation=45, ha="right", fontsize=8)
-    axes.set_ylim(0, max(bottom) * 1.14)
+    axes.set_ylim(0, max(bottom) * 1.3)
     axes.set_ylabel("page views in a minute")
     axes.set_title("Page views by country: joined and counted on Spark, written exactly once")
-    axes.legend(ncols=len(countries), frameon=False, loc="upper left", fontsize=8)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, reverse=True)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path)

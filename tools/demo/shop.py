@@ -5,6 +5,7 @@ A seed decides what happens. Time in the shop runs faster than the clock: a tick
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ COUNTRIES: Final = ("AT", "CZ", "DE", "IT", "PL")
 TICK: Final = timedelta(seconds=5)  # of the shop's time
 CUSTOMERS: Final = 500
 ORDERS_PER_TICK: Final = 12
-VIEWS_PER_TICK: Final = 120
+VIEWS_PER_TICK: Final = 120  # on average: the number rises and falls
 BROKEN_EVERY_TICKS: Final = 30
 PAGES: Final = ("/", "/shoes", "/hats", "/cart", "/pay")
 SCHEMA: Final = (
@@ -60,7 +61,8 @@ class Shop:
         self.opening = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
         for tick in range(count):
             self._sell()
-            yield [self._view(tick) for _ in range(VIEWS_PER_TICK)] + self._broken_view(tick)
+            count_of_views = round(VIEWS_PER_TICK * (1 + 0.5 * math.sin(tick / 18)))
+            yield [self._view(tick) for _ in range(count_of_views)] + self._broken_view(tick)
 
     def _sell(self) -> None:
         with self._database.transaction():

@@ -1,4 +1,4 @@
-"""The door of the command line: the table of commands, each imported only when it is called.
+"""The entry point of the command line: the table of commands, each imported only when it is called.
 
 Only argparse is imported here, so that nothing waits for what it does not use. A command module has ``configure``,
 which adds its options to a parser, and ``run``, which does the work and may answer an exit code; what goes wrong on
@@ -68,7 +68,7 @@ COMMANDS: Final = {
     "registry": Command("serve.registry", "run the schema registry of a cluster"),
     "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines and Streams applications of a file on Spark"),
-    "pipeline": Command("pipelines.pipeline", "list and describe pipelines"),
+    "pipeline": Command("pipelines.pipeline", "list and describe pipelines and Streams applications"),
     "streams": Command("pipelines.streams", "list, describe, query and reset Streams applications"),
     "connect": Command("connect.connect", "run a Connect worker; create, list, change and try connectors"),
     "profile": Command("terminal.profile", "save the addresses and credentials of clusters, and choose one"),

@@ -1,4 +1,4 @@
-"""One partition's log on one disk: append, read, offsets, truncation. The door of this room.
+"""One partition's log on one disk: append, read, offsets, truncation. The interface of this package.
 
 What a batch must satisfy is checked before (``validate``), leadership and the high watermark's rules are the
 replica's. The data plane is synchronous and leans on the page cache; only ``flush`` and ``close`` wait for the device.

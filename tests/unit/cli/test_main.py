@@ -42,7 +42,7 @@ def test_a_misspelt_command_suggests_the_right_one(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("words", [["version"], ["--version"], ["-V"]])
 def test_the_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
-    assert capsys.readouterr().out == f"barnabas {__version__}\n"
+    assert capsys.readouterr().out.startswith(f"barnabas {__version__}")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

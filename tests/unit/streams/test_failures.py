@@ -38,11 +38,12 @@ def test_continue_drops_the_record_and_logs_it(caplog: pytest.LogCaptureFixture)
     assert "divide: processing offset 1 of in-0 failed" in caplog.text
 
 
-def test_a_dead_letter_has_the_record_and_kafkas_headers() -> None:
-    with drive(app_with(DeadLetter("dead"))) as driver:
+def test_a_dead_letter_has_the_record_and_kafkas_headers(caplog: pytest.LogCaptureFixture) -> None:
+    with drive(app_with(DeadLetter("dead"))) as driver, caplog.at_level(logging.WARNING):
         driver.send("in", 0, key="k", at=7, headers=[("h", b"1")])
         (row,) = driver.read_rows("dead")
         assert (row.key, row.value, row.timestamp) == (b"k", b"0", 7)
+        assert "the record is written to dead" in caplog.text
         headers = dict(row.headers)
         assert headers["h"] == b"1"
         assert headers["__streams.errors.exception"] == b"builtins.ZeroDivisionError"

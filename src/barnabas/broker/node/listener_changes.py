@@ -2,7 +2,7 @@
 
 Listeners for clients come, go and move; keys and trust of one that stays are renewed. All else about a listener is
 settled when it opens, and those by which nodes reach each other stay where they are. ``own_settings`` asks here before
-a change is made; ``listeners`` compares shapes to see which doors to close and which to open.
+a change is made; ``listeners`` compares shapes to see which listeners to close and which to open.
 """
 
 from __future__ import annotations

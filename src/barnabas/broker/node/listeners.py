@@ -1,8 +1,8 @@
-"""The doors of a node: a listener for every address it was told of, each with what is spoken and served there.
+"""The listeners of a node: one for each configured address, with its security protocol and its APIs.
 
 Addresses are taken first and served later: other controllers need an answer before this node's own metadata are there,
-clients only once everything is. The node says when. Doors for clients come and go while it runs (``follow``): those
-that stay are not touched.
+clients only once everything is. The node says when. Listeners for clients are opened and closed while it runs
+(``follow``): those that stay are not touched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GOODBYE_MS_MAX: Final = 1000  # what requests under way are given when their lis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Door:
+class OpenListener:
     listener: Listener
     shape: Shape
     is_for_controllers: bool
@@ -50,8 +50,8 @@ class Door:
 class Listeners:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._doors: dict[str, Door] = {}
-        self._leaving: list[Door] = []  # closed doors whose last requests are still being answered
+        self._opened: dict[str, OpenListener] = {}
+        self._leaving: list[OpenListener] = []  # closed listeners whose last requests are still being answered
         self._clients = Dispatcher(services, ROUTES)
         self._controllers = Dispatcher(services, CONTROLLER_ROUTES)
         self._pool = FramePool()
@@ -61,13 +61,13 @@ class Listeners:
         self._wanted: BrokerSettings | None = None  # settings that are not in effect yet
         self._changing = Tasks()
         self._closing = Tasks()
-        self.on_change: Callable[[], None] = lambda: None  # doors have been opened or closed
+        self.on_change: Callable[[], None] = lambda: None  # listeners have been opened or closed
 
     def __iter__(self) -> Iterator[Listener]:
-        return (door.listener for door in (*self._of(False), *self._of(True)))
+        return (opened.listener for opened in (*self._of(False), *self._of(True)))
 
-    def _of(self, is_for_controllers: bool) -> list[Door]:
-        return [door for door in self._doors.values() if door.is_for_controllers is is_for_controllers]
+    def _of(self, is_for_controllers: bool) -> list[OpenListener]:
+        return [opened for opened in self._opened.values() if opened.is_for_controllers is is_for_controllers]
 
     @property
     def addresses(self) -> dict[str, tuple[str, int]]:
@@ -85,33 +85,33 @@ class Listeners:
         for security in settings.security.listeners.values():
             tls_context(security)  # before any port is taken
         for name, shape in shapes(settings).items():
-            self._doors[name] = await self._open(shape, settings)
+            self._opened[name] = await self._open(shape, settings)
         self._protect(settings)
 
     async def serve_controllers(self) -> None:
-        for door in self._of(True):
-            await door.listener.serve()
+        for opened in self._of(True):
+            await opened.listener.serve()
 
     async def serve_clients(self) -> None:
         await self.settled()
         self._are_clients_served = True
-        for door in self._of(False):
-            await door.listener.serve()
+        for opened in self._of(False):
+            await opened.listener.serve()
 
     async def stop_clients(self) -> None:
         self._are_clients_served = False
         await self._stop_following()
-        for door in reversed(self._of(False)):
-            await door.listener.stop()
+        for opened in reversed(self._of(False)):
+            await opened.listener.stop()
 
     async def stop(self) -> None:
         """Those for clients may have been stopped before; after a start that failed, they have not."""
         await self._stop_following()
         await self._closing.stop()
-        for door in reversed([*self._doors.values(), *self._leaving]):
-            await door.stop()
+        for opened in reversed([*self._opened.values(), *self._leaving]):
+            await opened.stop()
 
-    async def _open(self, shape: Shape, settings: BrokerSettings) -> Door:
+    async def _open(self, shape: Shape, settings: BrokerSettings) -> OpenListener:
         """The address is taken, nobody is served yet. CannotListen, or InvalidSetting if its keys cannot be used."""
         services, name = self._services, shape.endpoint.name
         security = settings.security.listeners[name]
@@ -131,7 +131,7 @@ class Listeners:
             listener.guests = self._guests[is_for_controllers]
             if not is_for_controllers:
                 listener.pace = services.quotas.connections.pace
-            return Door(
+            return OpenListener(
                 listener=listener,
                 shape=shape,
                 is_for_controllers=is_for_controllers,
@@ -140,11 +140,11 @@ class Listeners:
             )
 
     def _protect(self, settings: BrokerSettings) -> None:
-        """Other brokers come in even when clients have taken all there is, unless they come in by the same door."""
+        """Let other brokers connect when clients have taken all connections, unless both use the same listener."""
         of_clients = self._of(False)
-        for door in of_clients:
-            is_brokers_own = door.listener.name == settings.cluster.inter_broker_listener_name
-            door.listener.is_protected = is_brokers_own and len(of_clients) > 1
+        for opened in of_clients:
+            is_brokers_own = opened.listener.name == settings.cluster.inter_broker_listener_name
+            opened.listener.is_protected = is_brokers_own and len(of_clients) > 1
 
     # --- while it runs --------------------------------------------------------------------------------------------
 
@@ -152,25 +152,29 @@ class Listeners:
         """The settings have changed while running; InvalidSetting, and the old keys stay in use, if new are bad."""
         kept, leaving, missing = self._split(settings)
         every = settings.security.listeners
-        now = [(door, every[door.listener.name]) for door in (*kept, *self._of(True)) if door.listener.name in every]
-        for door, security in now:
-            door.listener.limits = _limits(settings, security)
+        now = [
+            (opened, every[opened.listener.name])
+            for opened in (*kept, *self._of(True))
+            if opened.listener.name in every
+        ]
+        for opened, security in now:
+            opened.listener.limits = _limits(settings, security)
         self._wanted = settings
         if leaving or missing:
             self._changing.once("listeners", self._change)
-        contexts = [(door.tls, tls_context(security)) for door, security in now]
+        contexts = [(opened.tls, tls_context(security)) for opened, security in now]
         for tls, context in contexts:
             if tls is not None and context is not None:
                 tls.current = context
 
     async def settled(self) -> None:
-        """Until the doors are as the settings want them, or it is known that they cannot be."""
+        """Until the listeners are as the settings want them, or it is known that they cannot be."""
         await self._changing.done()
 
     async def try_out(self, settings: BrokerSettings) -> None:
-        """InvalidSetting unless the doors that are missing could be opened now."""
+        """InvalidSetting unless the listeners that are missing could be opened now."""
         _, leaving, missing = self._split(settings)
-        ours = {door.listener.port for door in leaving}  # taken now, and free by then
+        ours = {opened.listener.port for opened in leaving}  # taken now, and free by then
         for shape in missing:
             if shape.endpoint.port in ours:
                 continue
@@ -179,51 +183,51 @@ class Listeners:
             except CannotListen as error:
                 raise InvalidSetting(str(error)) from error
 
-    def _split(self, settings: BrokerSettings) -> tuple[list[Door], list[Door], list[Shape]]:
-        """The doors for clients that stay, those that go, and what is missing. Those for controllers are settled at
+    def _split(self, settings: BrokerSettings) -> tuple[list[OpenListener], list[OpenListener], list[Shape]]:
+        """The listeners for clients that stay, those that go, and what is missing. Those for controllers are settled at
         the start: who else is in the quorum has been told of them."""
         wanted = {
             name: shape for name, shape in shapes(settings).items() if not settings.cluster.is_for_controllers(name)
         }
-        doors = self._of(False)
-        kept = [door for door in doors if door.shape == wanted.get(door.listener.name)]
-        leaving = [door for door in doors if door not in kept]
-        names = {door.listener.name for door in kept}
+        listeners = self._of(False)
+        kept = [opened for opened in listeners if opened.shape == wanted.get(opened.listener.name)]
+        leaving = [opened for opened in listeners if opened not in kept]
+        names = {opened.listener.name for opened in kept}
         return kept, leaving, [shape for name, shape in wanted.items() if name not in names]
 
     async def _change(self) -> None:
         while self._wanted is not None:
             settings, self._wanted = self._wanted, None
             _, leaving, missing = self._split(settings)
-            for door in leaving:
-                self._close(door)
+            for opened in leaving:
+                self._close(opened)
             for shape in missing:
                 await self._open_late(shape, settings)
             self._protect(settings)
             self.on_change()
 
-    def _close(self, door: Door) -> None:
-        log.info("closed", listener=door.shape.endpoint)
-        del self._doors[door.listener.name]
-        door.listener.close()
-        self._leaving.append(door)
-        self._closing.start(self._see_off(door), f"closed-listener:{door.listener.name}")
+    def _close(self, opened: OpenListener) -> None:
+        log.info("closed", listener=opened.shape.endpoint)
+        del self._opened[opened.listener.name]
+        opened.listener.close()
+        self._leaving.append(opened)
+        self._closing.start(self._see_off(opened), f"closed-listener:{opened.listener.name}")
 
     async def _open_late(self, shape: Shape, settings: BrokerSettings) -> None:
         """What could be opened when it was asked for may not be any more; all others are served all the same."""
         try:
-            door = self._doors[shape.endpoint.name] = await self._open(shape, settings)
+            opened = self._opened[shape.endpoint.name] = await self._open(shape, settings)
             if self._are_clients_served:
-                await door.listener.serve()
+                await opened.listener.serve()
             log.info("opened", listener=shape.endpoint)
         except (CannotListen, InvalidSetting, OSError) as error:
             log.error("not opened", listener=shape.endpoint, reason=error)
 
-    async def _see_off(self, door: Door) -> None:
-        if door.listener.connection_count:
+    async def _see_off(self, opened: OpenListener) -> None:
+        if opened.listener.connection_count:
             await self._services.timers.sleep(GOODBYE_MS_MAX)
-        await door.stop()
-        self._leaving.remove(door)
+        await opened.stop()
+        self._leaving.remove(opened)
 
     async def _stop_following(self) -> None:
         self._wanted = None

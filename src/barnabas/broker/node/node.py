@@ -1,7 +1,7 @@
 """One node: starts its parts in order and stops them in the reverse. Nobody else does.
 
-The order: which cluster this is; disks; addresses, taken but not served; the controllers' door and the metadata log;
-the broker's registration, its replicas, and only then the clients' doors. What the parts are is ``assembly``'s.
+The order: which cluster this is; disks; addresses, taken but not served; the controllers' listener and the metadata
+log; the broker's registration, its replicas, and only then the clients' listeners. ``assembly`` makes the parts.
 """
 
 from __future__ import annotations

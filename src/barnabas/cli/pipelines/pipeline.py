@@ -1,4 +1,4 @@
-"""``barnabas pipeline``: list, describe. What ``barnabas run`` has told the cluster about its pipelines."""
+"""``barnabas pipeline``: list and describe pipelines and applications, as ``barnabas run`` has published them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    entry = verbs.add_parser("list", help="list pipelines", description="List pipelines.")
+    entry = verbs.add_parser(
+        "list", help="list pipelines and Streams applications", description="List pipelines and Streams applications."
+    )
     entry.set_defaults(run=_list)
     add_output(entry)
     add_connection(entry)
@@ -46,10 +48,11 @@ def _list(arguments: Namespace) -> None:
         return
     if not found:
         print("no pipelines; `barnabas run FILE` starts one", file=sys.stderr)
-    columns = ("NAME", "STATE", "BATCH", "ROWS", "ROWS/S", "LAG", "HEARD OF")
+    columns = ("NAME", "KIND", "STATE", "BATCH", "ROWS", "ROWS/S", "LAG", "UPDATED")
     rows = [
         (
             each.name,
+            each.kind,
             each.state,
             each.batch_id if each.batch_id >= 0 else "-",
             each.rows_total,
@@ -79,8 +82,8 @@ def _describe(arguments: Namespace) -> None:
 
 def _facts(each: PipelineStatus) -> dict[str, object]:
     facts: dict[str, object] = {
-        "pipeline": each.name,
-        "state": f"{each.state}, heard of {_ago(each)}",
+        each.kind: each.name,
+        "state": f"{each.state}, updated {_ago(each)}",
         "reads": ", ".join(each.reads),
         "writes": each.writes,
         "batch": each.batch_id if each.batch_id >= 0 else "none yet",

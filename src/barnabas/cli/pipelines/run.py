@@ -243,5 +243,7 @@ class Report:
             rows_per_second=state.rows_per_second,
             lag=state.lag,
             state_rows=state.state_rows,
+            batch_ms=state.batch_ms,
+            kind=run.about.kind,
             error="" if failure is None else str(failure),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.pipelines import streams_get, streams_reset, streams_serve
+from barnabas.cli.pipelines.app_files import apps_of
 from barnabas.cli.terminal.connection import attend, settings_of
 from barnabas.cli.terminal.output import is_table, print_facts, print_rows, print_value
 from barnabas.cli.terminal.verbs import Verb, admin_of, configure_verbs, nothing_more, run_verb
@@ -108,19 +109,6 @@ def _describe_file(arguments: Namespace) -> None:
         if index:
             print()
         print(f"{app.application_id}\n{app.describe()}", end="")
-
-
-def apps_of(path: Path) -> list[Any]:
-    """The applications of a Python file. Raises Failure if there is none."""
-    from barnabas.streams.app import App
-    from barnabas.streams.host.code import load_module
-
-    if not path.is_file():
-        raise Failure(f"there is no file {path}")
-    found = {id(each): each for each in vars(load_module(path)).values() if isinstance(each, App)}
-    if not found:
-        raise Failure(f"{path} has no application: assign a barnabas.streams.App to a variable")
-    return list(found.values())
 
 
 VERBS: Final = {

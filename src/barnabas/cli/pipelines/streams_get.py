@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.cli.pipelines.app_files import apps_of
 from barnabas.cli.terminal.connection import attend
 from barnabas.cli.terminal.output import is_table, print_rows, print_value
 from barnabas.cli.terminal.verbs import admin_of, now_ms
@@ -13,12 +15,13 @@ from barnabas.ops.failure import Failure
 from barnabas.ops.records import moments
 
 if TYPE_CHECKING:
+    from barnabas.client.cluster.cluster import Cluster
     from barnabas.streams.queries.reader import StoreReader
 
 
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("application", metavar="APP", help="id of the application")
+    add("application", metavar="APP", help="id of the application, or its Python file, whose serdes are then used")
     add("store", metavar="STORE", help="name of the store")
     add("key", nargs="?", metavar="KEY", help="key; without it all rows, or those of --from and --to")
     add("--from", dest="first", metavar="KEY", help="first key of a range")
@@ -38,10 +41,9 @@ def run(arguments: Namespace) -> None:
 async def _get(arguments: Namespace) -> None:
     from barnabas.streams.catalog.formats import key_from_text
     from barnabas.streams.positions import as_text
-    from barnabas.streams.queries.view import stored_reader
 
     async with admin_of(arguments) as admin:
-        reader = await stored_reader(admin.cluster, arguments.application, arguments.store)
+        reader = await _reader(admin.cluster, arguments)
         key, first, last = (
             None if text is None else key_from_text(reader.entry.key, text)
             for text in (arguments.key, arguments.first, arguments.last)
@@ -57,6 +59,18 @@ async def _get(arguments: Namespace) -> None:
     for partition, position in positions.items():
         print(f"position of partition {partition}: {as_text(position)}", file=sys.stderr)
     print_rows(arguments, columns, rows)
+
+
+async def _reader(cluster: Cluster, arguments: Namespace) -> StoreReader:
+    """The reader of the store, by the catalog of the cluster or by the code of the application."""
+    from barnabas.streams.queries.view import reader_of, stored_reader
+
+    name: str = arguments.application
+    if not name.endswith(".py"):
+        return await stored_reader(cluster, name, arguments.store)
+    topologies = [app.topology() for app in apps_of(Path(name))]
+    chosen = next((each for each in topologies if arguments.store in each.stores), topologies[0])
+    return reader_of(cluster, chosen, arguments.store)
 
 
 async def _rows(

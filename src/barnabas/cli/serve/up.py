@@ -25,6 +25,7 @@ from barnabas.cli.serve.logs import write_logs
 from barnabas.cli.serve.recovery_bar import RecoveryBar
 from barnabas.cli.serve.rest_process import RestProcess
 from barnabas.cli.serve.running import Running, metrics_lines, noted
+from barnabas.cli.serve.service_manager import notify
 from barnabas.cli.serve.side_process import SideProcess
 from barnabas.cli.terminal.config_file import read_config
 from barnabas.cli.terminal.profiles import remember
@@ -186,6 +187,7 @@ async def _serve(
             _announce(node, is_ephemeral=is_ephemeral, beside=beside)
             for each in beside:
                 each.start(node.bootstrap_servers)
+            notify("READY=1", f"STATUS=serving at {node.bootstrap_servers}")
             failing = asyncio.ensure_future(node.failed.wait())
             await asyncio.wait([stopping, failing], return_when=asyncio.FIRST_COMPLETED)
             failing.cancel()
@@ -194,7 +196,8 @@ async def _serve(
         starting.cancel()
         await asyncio.wait([starting])
     stopping.cancel()
-    # Ctrl-C ends everything that runs here, so there is nobody to hand over to; SIGTERM is for one broker of several.
+    notify("STOPPING=1")
+    # Ctrl-C ends all brokers of a local cluster at once; SIGTERM is for one broker, which hands its leaderships over.
     await node.stop(hands_over=not interrupted.is_set())
     await world.workers.close()
     return 1 if node.failed.is_set() else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.model.errors import ApiError
 from barnabas.security.acl import Filter, Operation, PatternType, Permission, ResourceType, Rule
 from barnabas.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
@@ -18,7 +18,7 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAc
 EVERY_RULE: Final = Filter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
 
 
-class AclAdmin(AdminDoor):
+class AclAdmin(AdminCalls):
     async def describe_acls(self, wanted: Filter = EVERY_RULE) -> list[Rule]:
         """The rules that match, sorted."""
         request = DescribeAclsRequest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.client.cluster.metadata import Broker
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
@@ -41,7 +41,7 @@ class LogDirectory(NamedTuple):
     replicas: dict[TopicPartition, ReplicaOnDisk]
 
 
-class BrokerAdmin(AdminDoor):
+class BrokerAdmin(AdminCalls):
     async def describe_cluster(self) -> ClusterDescription:
         """All that are registered; older brokers tell only of those that run."""
         request = Shaped(

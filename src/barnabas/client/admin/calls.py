@@ -13,7 +13,7 @@ from barnabas.wire.message import Message
 R = TypeVar("R", bound=Message)
 
 
-class AdminDoor:
+class AdminCalls:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 

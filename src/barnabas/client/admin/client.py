@@ -1,4 +1,4 @@
-"""The admin client: one door to everything that can be asked of a cluster or changed in it.
+"""The admin client: everything that can be asked of a cluster or changed in it.
 
 What it can do is written noun by noun in the modules ``admin_…`` beside this one, which only joins them. Calls about
 one thing raise what went wrong; calls about many answer with an error in place of a result.

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.model.errors import ApiError, error_of
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.wire.messages.incremental_alter_configs import (
@@ -70,7 +70,7 @@ class Change(NamedTuple):
     operation: Operation = Operation.SET
 
 
-class ConfigAdmin(AdminDoor):
+class ConfigAdmin(AdminCalls):
     async def describe_configs(
         self, resources: Iterable[Resource], *, include_documentation: bool = False
     ) -> dict[Resource, dict[str, ConfigEntry] | ApiError]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.client.group.commits import NAMED_VERSION_MAX, NO_EPOCH, Commits, GroupMetadata, OffsetAndMetadata
 from barnabas.client.partitions.protocol import by_topic
@@ -70,7 +70,7 @@ class GroupDescription(NamedTuple):
         return not self.protocol_type and not self.members
 
 
-class GroupAdmin(AdminDoor):
+class GroupAdmin(AdminCalls):
     async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
         """The groups of every coordinator, by name."""
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))

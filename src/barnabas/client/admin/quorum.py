@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import Uuid
 from barnabas.wire.message import Message
@@ -47,7 +47,7 @@ class VoterEnd(NamedTuple):
     port: int
 
 
-class QuorumAdmin(AdminDoor):
+class QuorumAdmin(AdminCalls):
     async def describe_quorum(self) -> QuorumDescription:
         kind = DescribeQuorumRequest
         topic = kind.TopicData(topic_name=METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.model.errors import ApiError
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
@@ -26,7 +26,7 @@ class Quota(NamedTuple):
     limits: dict[str, float]  # "producer_byte_rate", "consumer_byte_rate", "request_percentage" and the like
 
 
-class QuotaAdmin(AdminDoor):
+class QuotaAdmin(AdminCalls):
     async def describe_quotas(
         self, entity: QuotaEntity | None = None, *, kinds: tuple[str, ...] = (), strict: bool = False
     ) -> tuple[Quota, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.client.partitions.protocol import by_topic
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
@@ -29,7 +29,7 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-class ReplicaAdmin(AdminDoor):
+class ReplicaAdmin(AdminCalls):
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int = 60_000
     ) -> dict[TopicPartition, ApiError | None]:

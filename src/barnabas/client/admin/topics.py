@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.client.cluster.metadata import TopicMetadata
 from barnabas.client.offsets import ListedOffset, list_offsets
 from barnabas.model import errors
@@ -39,7 +39,7 @@ class CreatedTopic(NamedTuple):
     replication_factor: int
 
 
-class TopicAdmin(AdminDoor):
+class TopicAdmin(AdminCalls):
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int = 30_000
     ) -> dict[str, CreatedTopic | ApiError]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.client.cluster.coordinators import Coordinator, KeyKind
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
@@ -47,7 +47,7 @@ class ActiveProducer(NamedTuple):
     transaction_start_offset: int  # -1 if it has no transaction open
 
 
-class TransactionAdmin(AdminDoor):
+class TransactionAdmin(AdminCalls):
     async def list_transactions(
         self, *, states: Iterable[str] = (), producer_ids: Iterable[int] = (), pattern: str | None = None
     ) -> list[ListedTransaction]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.client.admin.calls import AdminDoor, problem
+from barnabas.client.admin.calls import AdminCalls, problem
 from barnabas.model.errors import ApiError
 from barnabas.security.scram import BY_NUMBER, ITERATIONS_DEFAULT, SALT_BYTES, Mechanism
 from barnabas.wire.messages.alter_user_scram_credentials import (
@@ -28,7 +28,7 @@ class UserCredential(NamedTuple):
     iterations: int
 
 
-class UserAdmin(AdminDoor):
+class UserAdmin(AdminCalls):
     async def describe_users(self) -> tuple[UserCredential, ...]:
         answer = await self._broker(
             None, DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsResponse

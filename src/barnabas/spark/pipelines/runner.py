@@ -48,6 +48,7 @@ class About(NamedTuple):
     group: str
     reads: list[str]
     writes: str
+    kind: str = "pipeline"  # or application
 
 
 class Run:

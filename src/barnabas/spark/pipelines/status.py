@@ -48,6 +48,8 @@ class PipelineStatus:
     rows_per_second: float = 0.0
     lag: int | None = None
     state_rows: int = 0
+    batch_ms: int = 0  # duration of the last batch
+    kind: str = "pipeline"  # or application
     error: str = ""
 
     def as_of(self, now_ms: int) -> PipelineStatus:

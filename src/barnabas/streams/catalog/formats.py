@@ -73,9 +73,9 @@ def key_from_text(name: str, text: str) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """A value that JSON can have: bytes are text if they are UTF-8, base64 otherwise."""
+    """A value that JSON can have: bytes are text if they are UTF-8, base64 otherwise; structs are objects."""
     if not isinstance(value, bytes):
-        return value
+        return msgspec.to_builtins(value)
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.streams.host.counters import Intake
 from barnabas.streams.positions import Position, decode_position, encode_position, merge_into
 from barnabas.streams.runtime.task import InputRecord, Row
 
@@ -77,14 +78,13 @@ def input_blob(batch: pyarrow.RecordBatch) -> bytes:
     return to_ipc(pa.RecordBatch.from_arrays(columns, names=names))
 
 
-def records_of(
-    blob: bytes, topic: str, partition: int, position: dict[str, dict[int, int]] | None = None
-) -> Iterator[InputRecord]:
-    """The records of a blob for a task. The position that an internal blob has is merged into ``position``."""
+def records_of(blob: bytes, topic: str, partition: int, intake: Intake) -> Iterator[InputRecord]:
+    """The records of a blob for a task. They are counted in ``intake``, which also gets the position of the sender."""
     table = from_ipc(blob)
+    intake.count(topic, table)
     sent = (table.schema.metadata or {}).get(POSITION)
-    if position is not None and sent is not None:
-        merge_into(position, decode_position(sent))
+    if sent is not None:
+        merge_into(intake.position, decode_position(sent))
     columns = [table.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
     headers: Iterable[Any] = repeat(())
     if "headers" in table.column_names:

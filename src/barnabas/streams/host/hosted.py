@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from barnabas.streams.app import App
+from barnabas.streams.host.counters import Counters, Intake
 from barnabas.streams.host.plan import Plan
 from barnabas.streams.host.state import Chunk
 from barnabas.streams.positions import HEADERS_VERSION, POSITION_HEADER, Position, encode_position
@@ -45,6 +46,8 @@ class HostedTask:
             globals=stores,
             record_bytes_max=plan.record_bytes_max,
         )
+        self.name = self._task.name
+        self.counters = Counters(self._task)
         self._topics = [frozenset(copy.sub_topology.topics) for copy in self._copies]
 
     @property
@@ -60,10 +63,10 @@ class HostedTask:
         for chunk in chunks:
             (self._task if chunk.part == 0 else self._copies[chunk.part - 1]).restore([chunk.content])
 
-    def run(self, records: Iterable[InputRecord], *, time_ms: int, seed: str, position: Position) -> Done:
+    def run(self, records: Iterable[InputRecord], *, time_ms: int, seed: str, intake: Intake) -> Done:
         """Process a batch: first the records of global tables, then the others, then wall-clock punctuators.
 
-        position: offsets after the records of the batch; may grow while ``records`` is read.
+        intake: offsets and counts of the batch; may grow while ``records`` is read.
         """
         mine: list[InputRecord] = []
         of_copies: list[list[InputRecord]] = [[] for _ in self._copies]
@@ -83,10 +86,11 @@ class HostedTask:
                 if self._writes[part - 1]:
                     rows += letters
                 changes += [Chunk(part, content) for content in copy.commit().chunks]
-        self._advance(position)
+        self._advance(intake.position)
         self._task.begin(time_ms=time_ms, seed=seed)
         rows += self._task.process(mine)
         rows += self._task.punctuate()
+        self.counters.add(intake, rows)
         commit = self._task.commit()
         changes += [Chunk(0, content) for content in commit.chunks]
         changelog = [row if row.timestamp >= 0 else row._replace(timestamp=time_ms) for row in commit.changelog]

@@ -16,12 +16,14 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from barnabas.spark.connector.writers import BATCH_ID, QUERY_ID
+from barnabas.streams.catalog.task_metrics import metrics_topic
 from barnabas.streams.host import cache
 from barnabas.streams.host.blobs import INPUT, OUTPUT, internal_blobs, offsets_blob, output_blobs, records_of
 from barnabas.streams.host.code import AppCode
+from barnabas.streams.host.counters import Intake
 from barnabas.streams.host.hosted import HostedTask
 from barnabas.streams.host.plan import Plan
-from barnabas.streams.host.state import CHUNKS, HEAD, TOKEN_BYTES, StateLog
+from barnabas.streams.host.state import CHUNKS, HEAD, TOKEN_BYTES, Head, StateLog
 from barnabas.streams.host.state_topic import Restored, StateTopic, records_of_entries
 from barnabas.streams.positions import Position, merge_into
 from barnabas.streams.runtime.task import InputRecord, Row
@@ -67,12 +69,12 @@ class TaskOperator(StatefulProcessor):
         log = StateLog(self._head, self._chunks, task=str(place), bytes_max=self._state_bytes_max)
         task = self._task(log, query, index)
         now = max(row.now for row in given)
-        position: dict[str, dict[int, int]] = {}
-        done = task.run(_records(given, place.partition, position), time_ms=now, seed=batch, position=position)
+        intake = Intake()
+        done = task.run(_records(given, place.partition, intake), time_ms=now, seed=batch, intake=intake)
         token = secrets.token_bytes(TOKEN_BYTES)
         head = log.append(done.changes, task.snapshot(), token)
         cache.keep(query, self._stage, index, cache.Kept(task, head.next, token))
-        rows = done.rows + self._state_rows(index, log, now)
+        rows = done.rows + self._state_rows(index, log, now) + self._metrics_rows(task, head, now)
         yield from _spark_rows(plan, index, rows, task.position, self._offsets(index, given), now)
 
     def _state_rows(self, index: int, log: StateLog, now: int) -> list[Row]:
@@ -82,6 +84,13 @@ class TaskOperator(StatefulProcessor):
             return []
         records = records_of_entries(str(self._plan.tasks[index]), log.entries, log.head.first)
         return [Row(topic.name, topic.partition(index), key, value, (), now) for key, value in records]
+
+    def _metrics_rows(self, task: HostedTask, head: Head, now: int) -> list[Row]:
+        """The record with the counters of the task."""
+        if self._state_topic is None:
+            return []
+        content = task.counters.snapshot(head.snapshot_bytes + head.log_bytes)
+        return [Row(metrics_topic(self._plan.application_id), 0, task.name.encode(), content, (), now)]
 
     def _task(self, log: StateLog, query: str, index: int) -> HostedTask:
         """The task as of the last batch: the kept one, if need be brought up to date, or a new one from the state."""
@@ -117,31 +126,29 @@ class TaskOperator(StatefulProcessor):
         return found
 
 
-def _records(given: list[SparkRow], partition: int, position: dict[str, dict[int, int]]) -> Iterator[InputRecord]:
+def _records(given: list[SparkRow], partition: int, intake: Intake) -> Iterator[InputRecord]:
     """The input of a task: records of topics in the order of their offsets, repartitioned records merged by time.
 
     A repartitioned record has no offset of its own. The records that several tasks send are merged as Kafka merges
     partitions, by the smallest timestamp at a head: otherwise all records of the second task would be late.
-    Offsets after the records, and those that the sending tasks have read, are merged into ``position``.
+    Offsets after the records, and those that the sending tasks have read, are merged into the position of ``intake``.
     """
     internal: dict[str, dict[int, list[SparkRow]]] = {}
     for row in given:
         if row.kind == INPUT and row.end >= 0:
-            merge_into(position, {row.topic: {row.partition: row.end}})
-            yield from records_of(bytes(row.blob), row.name, row.partition)
+            merge_into(intake.position, {row.topic: {row.partition: row.end}})
+            yield from records_of(bytes(row.blob), row.name, row.partition, intake)
         elif row.kind == INPUT:
             internal.setdefault(row.name, {}).setdefault(row.partition, []).append(row)
     for name, by_sender in internal.items():
-        senders = [_sent(rows, name, partition, position) for _, rows in sorted(by_sender.items())]
+        senders = [_sent(rows, name, partition, intake) for _, rows in sorted(by_sender.items())]
         for offset, record in enumerate(merge(*senders, key=itemgetter(3))):
             yield (*record[:2], offset, *record[3:])
 
 
-def _sent(
-    rows: list[SparkRow], name: str, partition: int, position: dict[str, dict[int, int]]
-) -> Iterator[InputRecord]:
+def _sent(rows: list[SparkRow], name: str, partition: int, intake: Intake) -> Iterator[InputRecord]:
     for row in rows:
-        yield from records_of(bytes(row.blob), name, partition, position)
+        yield from records_of(bytes(row.blob), name, partition, intake)
 
 
 def _query_and_batch() -> tuple[str, str]:

@@ -29,7 +29,7 @@ from barnabas.streams.errors import StreamsError
 from barnabas.streams.host.checkpoint import Origin
 from barnabas.streams.host.state_topic import topic_name
 
-__all__ = ["RebuildRefused", "rebuild"]
+__all__ = ["RebuildRefused", "rebuild", "state_ends"]
 
 
 class RebuildRefused(StreamsError):
@@ -59,7 +59,7 @@ async def _rebuild(
         # A driver that was still alive may have decided once more before it was fenced.
         await _check_committed(cluster, await load_decision(cluster, name, known.state_partitions), name)
         await delete_decision(cluster, name, known.state_partitions)
-    ends = await _state_ends(cluster, topic_name(name))
+    ends = await state_ends(cluster, topic_name(name))
     committed = await Admin(cluster=cluster).group_offsets(name)
     offsets: dict[str, dict[str, int]] = {}
     for place, entry in sorted(committed.items()):
@@ -102,7 +102,7 @@ async def _check_committed(cluster: Cluster, decision: Decision | None, name: st
         marker = await Slot.of(decision.sink_id, task).read(cluster)
         if marker is None or marker.batch_id < decision.batch_id:
             missing.append(task)
-    if missing:
+    if 0 < len(missing) < len(decision.transactions):  # all or none is a state that all tasks agree on
         raise RebuildRefused(
             f"the checkpoint of {name} is missing, and the driver stopped while it committed batch "
             f"{decision.batch_id}: {len(missing)} of {len(decision.transactions)} transactions were aborted "
@@ -111,7 +111,8 @@ async def _check_committed(cluster: Cluster, decision: Decision | None, name: st
         )
 
 
-async def _state_ends(cluster: Cluster, topic: str) -> dict[str, int]:
+async def state_ends(cluster: Cluster, topic: str) -> dict[str, int]:
+    """Ends of the partitions of a state topic, as offsets of committed records; empty if there is no such topic."""
     found = (await cluster.look_up([topic])).get(topic)
     if found is None:
         return {}

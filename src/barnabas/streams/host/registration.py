@@ -13,6 +13,7 @@ from barnabas.streams.catalog.topic import find, publish
 from barnabas.streams.errors import StreamsError
 from barnabas.streams.host.checkpoint import Note
 from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.rebuild import state_ends
 from barnabas.streams.host.state_topic import topic_name
 from barnabas.streams.host.topics import internal_topics
 from barnabas.streams.topology.description import describe_execution
@@ -37,9 +38,9 @@ def check_newest(note: Note, client: Mapping[str, str]) -> None:
 
 
 def check_unused(application_id: str, client: Mapping[str, str]) -> None:
-    """Raise StreamsError if there is a state topic of an application that the catalog does not have."""
+    """Raise StreamsError if there is state of an application that the catalog does not have."""
     connection, name = link(ConsumerSettings, client), topic_name(application_id)
-    if connection.run(connection.cluster.look_up([name])):
+    if any(connection.run(state_ends(connection.cluster, name)).values()):
         raise StreamsError(
             f"topic {name} has the state of an application {application_id} of which neither the checkpoint nor the "
             f"entry in the catalog exists. Restore the checkpoint, or run `barnabas streams reset {application_id}`"

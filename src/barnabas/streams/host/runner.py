@@ -128,9 +128,8 @@ def start(
         return _start(spark, code, plan, source, state_topic, options, checkpoint, trigger=None if once else trigger)
 
     reads = [*topology.source_topics, *(each.pattern for each in topology.source_patterns)]
-    about = About(
-        app.application_id, app.application_id, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics)
-    )
+    name = app.application_id
+    about = About(name, name, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics), "application")
     return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from barnabas.streams.errors import StateCorrupt
@@ -59,7 +59,7 @@ class StateTopic:
 
     name: str
     partitions: int
-    client: Mapping[str, str]
+    client: Mapping[str, str] = field(repr=False)  # may have passwords
     ends: Mapping[int, int] | None = None
 
     def partition(self, task: int) -> int:

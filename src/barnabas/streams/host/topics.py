@@ -11,6 +11,7 @@ from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
 from barnabas.spark.connector.link import Link, link
+from barnabas.streams.catalog.task_metrics import metrics_topic
 from barnabas.streams.errors import TopologyError
 from barnabas.streams.host.plan import Plan
 from barnabas.streams.host.state_topic import CONFIGS as STATE_CONFIGS
@@ -22,6 +23,7 @@ from barnabas.streams.topology.stores import StoreSpec
 
 __all__ = ["create_internal_topics", "internal_topics", "partitions_of"]
 
+METRICS_CONFIGS: Final = {"cleanup.policy": "compact", "segment.bytes": str(4 * 1024 * 1024)}
 ADDITIONAL_RETENTION_MS: Final = 24 * 3_600_000  # windowstore.changelog.additional.retention.ms of Kafka Streams
 
 
@@ -56,10 +58,15 @@ def internal_topics(topology: Topology, plan: Plan) -> list[NewTopic]:
             found.append(NewTopic(topology.changelog(store), count, configs=_changelog_configs(spec)))
     found += [NewTopic(topology.decorate(topic), plan.partitions[topic]) for topic in sorted(plan.looped)]
     name = state_topic_name(topology.application_id)
-    if any(each.name == name for each in found):
-        raise TopologyError(f"a store cannot have the name task-state: {name} is the topic with the state of all tasks")
+    own = (name, metrics_topic(topology.application_id))
+    if any(each.name in own for each in found):
+        raise TopologyError(f"stores cannot have the names task-state and task-metrics: {' and '.join(own)} are taken")
     count = max(1, min(len(plan.tasks), STATE_PARTITIONS_MAX))
-    return [*found, NewTopic(name, count, configs=STATE_CONFIGS)]
+    return [
+        *found,
+        NewTopic(name, count, configs=STATE_CONFIGS),
+        NewTopic(metrics_topic(topology.application_id), 1, configs=METRICS_CONFIGS),
+    ]
 
 
 def create_internal_topics(topology: Topology, plan: Plan, client: Mapping[str, str]) -> int:

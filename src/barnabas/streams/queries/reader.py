@@ -57,6 +57,7 @@ class StoreReader:
         self._value = value
         self._bytes_max = bytes_max
         self._partitions: dict[int, _Partition] = {}
+        self._topic_id = b""
         self._turn = asyncio.Lock()
 
     @property
@@ -147,6 +148,8 @@ class StoreReader:
             raise StreamsError(
                 f"topic {self.entry.topic} of store {self.entry.name} does not exist; run the application first"
             )
+        if found.id != self._topic_id:  # a topic that was deleted and created again has other records
+            self._partitions, self._topic_id = {}, found.id
         return len(found.partitions)
 
     async def _refresh(self, numbers: Iterable[int] | None) -> list[int]:

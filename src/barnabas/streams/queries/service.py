@@ -18,21 +18,26 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from barnabas.client.cluster.cluster import Cluster
+from barnabas.observe.metrics import CONTENT_TYPE, Metrics
 from barnabas.rest.access import Access
 from barnabas.rest.bodies import JsonResponse, int_parameter, is_true
 from barnabas.rest.errors import RestError
 from barnabas.rest.service import NOT_FOUND, Service, Users
-from barnabas.streams.catalog.application import Application
+from barnabas.spark.pipelines.status import published
+from barnabas.streams.catalog.application import Application, StoreEntry
 from barnabas.streams.catalog.formats import json_value, key_from_text
+from barnabas.streams.catalog.task_metrics import TaskMetrics, metrics_topic
 from barnabas.streams.catalog.topic import applications
 from barnabas.streams.errors import StreamsError
 from barnabas.streams.positions import Position
 from barnabas.streams.queries.answers import Answers, StoreRow
+from barnabas.streams.queries.metrics import DriverState, families
 from barnabas.streams.queries.reader import STORE_BYTES_MAX, StoreReader, StoreTooLarge
 from barnabas.streams.queries.view import reader_of_entry
 
@@ -59,6 +64,7 @@ class Views:
         self._view_bytes_max = view_bytes_max
         self._views_bytes_max = views_bytes_max
         self._readers: OrderedDict[tuple[str, str, str], StoreReader] = OrderedDict()
+        self._counters: dict[str, StoreReader] = {}  # readers of the metrics topics
         self._known: dict[str, Application] = {}
         self._known_until = 0.0
 
@@ -93,6 +99,25 @@ class Views:
             self._readers.popitem(last=False)
         return reader
 
+    async def metrics(self) -> tuple[dict[str, list[TaskMetrics]], dict[str, DriverState]]:
+        """Counters of the tasks of all applications, and states of their drivers."""
+        known = await self.applications()
+        self._counters = {
+            name: self._counters.get(name) or reader_of_entry(self.cluster, _metrics_entry(name)) for name in known
+        }
+        tasks = {}
+        for name, reader in self._counters.items():
+            if await self.cluster.look_up([reader.entry.topic]):
+                rows = await reader.all()
+                tasks[name] = [msgspec.convert(row.value, TaskMetrics) for row in rows]
+        statuses = await published(self.cluster.settings)
+        drivers = {
+            each.name: DriverState(each.state == "running", each.state == "failed", each.batch_id + 1, each.batch_ms)
+            for each in statuses
+            if each.name in known
+        }
+        return tasks, drivers
+
     def drop(self, reader: StoreReader) -> None:
         for key in [key for key, known in self._readers.items() if known is reader]:
             del self._readers[key]
@@ -111,6 +136,7 @@ class QueryService(Service):
                 Route("/streams/{application:segment}", self._describe),
                 Route(store, self._rows),
                 Route(store + "/{key:segment}", self._key),
+                Route("/metrics", self._metrics),
                 Route("/readyz", self._ready),
             ],
             access=access,
@@ -120,6 +146,12 @@ class QueryService(Service):
     async def _ready(self, _: Request) -> Response:
         await self._views.applications()
         return JsonResponse({"status": "ready"})
+
+    async def _metrics(self, _: Request) -> Response:
+        tasks, drivers = await self._views.metrics()
+        page = Metrics()
+        page.add(lambda: families(tasks, drivers))
+        return Response("".join(page.page()), media_type=CONTENT_TYPE)
 
     async def _list(self, _: Request) -> Response:
         known = await self._views.applications()
@@ -186,6 +218,11 @@ class QueryService(Service):
             return key_from_text(reader.entry.key, text)
         except StreamsError as error:
             raise RestError(BAD_REQUEST, str(error)) from error
+
+
+def _metrics_entry(application_id: str) -> StoreEntry:
+    """The metrics topic of an application as a store."""
+    return StoreEntry("task-metrics", "key_value", metrics_topic(application_id), "str", "json")
 
 
 def _times(request: Request) -> tuple[int | None, int | None]:

@@ -59,10 +59,12 @@ class Failures:
         message = f"{node}: {action} {where} failed: {type(error).__name__}: {error}"
         if isinstance(policy, Fail):
             raise ProcessingFailed(message, node=node, topic=topic, partition=partition, offset=offset) from error
-        _log.warning("%s; the record is dropped", message)
         self._task.drop(node)
         if isinstance(policy, DeadLetter) and topic:
+            _log.warning("%s; the record is written to %s", message, policy.topic)
             self._write(policy.topic, error)
+        else:
+            _log.warning("%s; the record is dropped", message)
 
     def _topic(self) -> str:
         """Return the name that the topic of the input record has, or would have, in the cluster."""

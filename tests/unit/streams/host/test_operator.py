@@ -150,7 +150,9 @@ class Spark:
         cells = [row for batch in output_batches(blobs) for row in batch.to_pylist() if row["offsets"] is None]
         if self.state_topic is not None:
             self.state_topic.records += [(row["key"], row["value"]) for row in cells if row["topic"] == "state"]
-            cells = [row for row in cells if row["topic"] != "state"]
+            cells = [
+                row for row in cells if row["topic"] != "state" and not row["topic"].endswith("-task-metrics-changelog")
+            ]
         return [(row["topic"], row["key"], row["value"], row["timestamp"]) for row in cells]
 
     def _packed(self, records: list[Record]) -> Iterator[SparkRow]:
