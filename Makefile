@@ -73,7 +73,7 @@ failover: $(STAMP) ## how long clients wait when a broker is killed, beside Apac
 kill-spark: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a pipeline 50 times (half an hour)
 	BARNABAS_SPARK_RUNS=36 BARNABAS_SPARK_CLUSTER_RUNS=14 $(BIN)/pytest -q -s tests/spark/test_failures.py -k pipeline
 
-kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers and commits under a stateful application 30 times (half an hour)
+kill-streams: $(STAMP) ## kill drivers, workers, executors, brokers, commits and checkpoints under two stateful applications 30 times each (an hour)
 	BARNABAS_SPARK_RUNS=20 BARNABAS_SPARK_CLUSTER_RUNS=10 $(BIN)/pytest -q -s tests/spark/test_failures.py -k application
 
 CONNECT_KILLS ?= 30
@@ -102,15 +102,20 @@ conformance: $(STAMP) ## other people's tests, clients and tools (fetches from M
 	$(BIN)/pytest -q -m java tests/unit tests/tidy
 	$(BIN)/python -m conformance run --peer barnabas
 	$(BIN)/python -m conformance.streams
+	$(BIN)/python -m conformance.streams.applications
 
-conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds
+conformance-streams: $(STAMP) ## the Streams API beside Kafka's test driver: 119 topologies, 10,000 records, 3 seeds; three applications beside Kafka Streams
 	$(BIN)/python -m conformance.streams
+	$(BIN)/python -m conformance.streams.applications
 
 conformance-%: $(STAMP) ## one suite: librdkafka, librdkafka-consumer, kafka-python, tools, clients, registry or connect
 	$(BIN)/python -m conformance run --peer barnabas --suite $*
 
 bench: $(STAMP) ## beside Apache Kafka, every row (the best part of an hour)
 	$(BIN)/python -m bench full --fresh
+
+bench-streams: $(STAMP) ## Streams beside Kafka Streams, Quix Streams and Faust (hours, on a quiet machine; fetches from Maven and PyPI)
+	$(BIN)/python -m bench.streams $(BENCH_STREAMS)
 
 bench-quick: $(STAMP) ## beside Apache Kafka, a few rows (minutes)
 	$(BIN)/python -m bench quick

@@ -1,4 +1,4 @@
-"""The command line of the harness: `python -m bench quick|full|docs|clients|codec|ground|path|list`.
+"""The command line of the harness: `python -m bench quick|full|docs|clients|codec|ground|path|typed|typed-spark|list`.
 
 It picks peers and workloads, runs them, prints the table and writes the CSV file; nothing is decided here. A full run
 keeps its results in the documentation and can be made in parts: `--rows` adds to what is there, `--fresh` replaces it.
@@ -26,6 +26,8 @@ from bench.peers import PEERS
 from bench.report import is_error, number, table
 from bench.results import load, next_pair, save
 from bench.run import Row, run_rounds
+from bench.typed import print_typed
+from bench.typed_spark import print_typed_spark
 from bench.workloads import PACES, WORKLOADS, Pace, Workload
 
 
@@ -46,6 +48,11 @@ def main() -> int:
         return 0
     if options.what == "codec":
         return 0 if print_codec() else 1
+    if options.what == "typed":
+        return 0 if print_typed() else 1
+    if options.what == "typed-spark":
+        print_typed_spark()
+        return 0
     if options.what == "path":
         print_path()
         return 0
@@ -91,7 +98,9 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Apache Kafka and Barnabas, side by side.")
-    parser.add_argument("what", choices=[*PACES, "docs", "clients", "codec", "ground", "path", "list"])
+    parser.add_argument(
+        "what", choices=[*PACES, "docs", "clients", "codec", "ground", "path", "typed", "typed-spark", "list"]
+    )
     parser.add_argument(
         "--peers", default="", help=f"in this order, of: {', '.join(PEERS)}; a full run takes all of them"
     )

@@ -48,8 +48,9 @@ _TITLES = {
     "registry": (
         "Clients of schema registries",
         (
-            "kafkajs' and Confluent's registry clients for Node and their serializers, against the schema registry; "
-            "the broker below it is the peer. Confluent's Python client and serializers are part of `make test`."
+            "kafkajs' and Confluent's registry clients for Node and their serializers, and franz-go's client for Go, "
+            "against the schema registry; the broker below it is the peer. Confluent's Python client and serializers "
+            "are part of `make test`."
         ),
     ),
 }
@@ -74,10 +75,15 @@ Everything it needs comes from the registries (npm, PyPI, Maven, Go's proxy, Deb
 """
 
 
+# Karapace is on none of the registries that a run may fetch from: its tests were run by hand.
+_KARAPACE = Path(__file__).with_name("verdicts") / "karapace.md"
+
+
 def page() -> str:
     """The whole page."""
     lists = {suite: list(verdicts.read(suite).values()) for suite in _TITLES}
-    return "\n".join([_HEAD, *_summary(lists), *(line for suite in _TITLES for line in _section(suite, lists[suite]))])
+    sections = (line for suite in _TITLES for line in _section(suite, lists[suite]))
+    return "\n".join([_HEAD, *_summary(lists), *sections, _KARAPACE.read_text()])
 
 
 def write_page() -> Path:

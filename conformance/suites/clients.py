@@ -76,7 +76,7 @@ def _java(program: str) -> list[str]:
     return java_command(program, options=QUICK_START, classes=str(directory))
 
 
-def _go(program: str, *modules: str) -> list[str]:
+def go_program(program: str, *modules: str) -> list[str]:
     """Built once per source and list of modules."""
     source = _PROGRAMS / program / "main.go"
     digest = hashlib.sha256(source.read_bytes() + repr(modules).encode()).hexdigest()[:16]
@@ -105,11 +105,11 @@ CLIENTS: dict[str, Client] = {
         partial(_shell, "kcat.sh", "kcat"), {"next-group": "Debian builds it with a librdkafka that is older"}
     ),
     "franz-go": Client(
-        partial(_go, "franz-go", "github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0")
+        partial(go_program, "franz-go", "github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0")
     ),
-    "sarama": Client(partial(_go, "sarama", "github.com/IBM/sarama@v1.61.1"), _CLASSIC_ONLY),
+    "sarama": Client(partial(go_program, "sarama", "github.com/IBM/sarama@v1.61.1"), _CLASSIC_ONLY),
     "kafka-go": Client(
-        partial(_go, "kafka-go", "github.com/segmentio/kafka-go@v0.4.51"),
+        partial(go_program, "kafka-go", "github.com/segmentio/kafka-go@v0.4.51"),
         {**_CLASSIC_ONLY, "idempotence": "its writer has none", "transactions": "its writer has none"},
     ),
     "kafkajs": Client(

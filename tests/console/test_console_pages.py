@@ -120,7 +120,7 @@ def show(page: Page, url: str, place: str, theme: str = "dark") -> None:
     page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
     page.goto(url + place)
     page.wait_for_selector("h1")
-    page.wait_for_function("!document.querySelector('main').innerText.includes('Loading…')")
+    page.get_by_text("Loading…").first.wait_for(state="detached")
 
 
 @pytest.mark.parametrize("place", PAGES)
@@ -167,7 +167,7 @@ def test_a_topic_is_made_filled_configured_and_deleted_with_the_keyboard_and_for
     page.keyboard.press("g")
     page.keyboard.press("t")
     page.get_by_role("button", name="Create topic").click()
-    page.get_by_label("Name").fill("made.here")
+    page.get_by_label("Name", exact=True).fill("made.here")
     page.get_by_label("Partitions").fill("2")
     assert "barnabas topic create made.here -p 2" in page.locator("dialog").inner_text()
     page.get_by_role("button", name="Create", exact=True).click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rights import GROUP, TOPIC, TXN, C, G, May, T, X
+from share_rights import SHARE_NEEDS, share_requests
 from talk import batch, creatable, fetch_request, produce_request
 
 from barnabas.security.acl import Operation, ResourceType
@@ -170,6 +171,7 @@ def requests() -> dict[ApiKey, Message]:
         ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsRequest(transactional_ids=[TXN]),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=-1),
         ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest(group_ids=[GROUP]),
+        **share_requests(),
         ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest(),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest(
             topics=[DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)]
@@ -242,6 +244,7 @@ NEEDS: dict[ApiKey, list[tuple[Operation, ResourceType]]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: [(May.DESCRIBE, X)],
     ApiKey.CONSUMER_GROUP_HEARTBEAT: [(May.READ, G)],
     ApiKey.CONSUMER_GROUP_DESCRIBE: [(May.DESCRIBE, G)],
+    **SHARE_NEEDS,
     ApiKey.LIST_CONFIG_RESOURCES: [(May.DESCRIBE_CONFIGS, C)],
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: [(May.DESCRIBE, T)],
 }

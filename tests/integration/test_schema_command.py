@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
+from barnabas.cli.records.schema import VERBS
 from barnabas.testing import Broker, RegistryProcess
 
 USER = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}
@@ -110,3 +112,48 @@ def test_mistakes_are_explained(say: Say, tmp_path: Path) -> None:
     )
     assert "SUBJECT or --id" in say("schema", "get")[2]
     assert "Invalid schema" in say("schema", "create", "x", "--schema", __file__, "--type", "avro")[2]
+
+
+def test_a_registry_that_is_not_there_is_explained(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["schema", "list", "--schema-registry", "http://127.0.0.1:1"]
+    assert main(words) == 1
+    assert "start one with `barnabas up`" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "grpc_tools", None)
+    assert main(words) == 1
+    assert "pip install 'barnabas[registry]'" in capfd.readouterr().err
+
+
+def test_the_example_of_every_verb_works_as_it_is_typed(
+    servers: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The examples of ``--help``, in an order in which each finds what it needs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", servers[0])
+    monkeypatch.setenv("BARNABAS_SCHEMA_REGISTRY", servers[1])
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "order.avsc").write_text(json.dumps(schema))
+
+    def run(command: str) -> str:
+        words = shlex.split(command)
+        assert words.pop(0) == "barnabas"
+        assert main(words) == 0, capfd.readouterr().err
+        return capfd.readouterr().out
+
+    for verb in ("create", "get", "list", "check", "diff", "compat", "mode"):
+        run(VERBS[verb].example)
+    typed, command = example_of("produce", capfd).split(" | ")
+    (tmp_path / "input").write_text(shlex.split(typed)[1])
+    with (tmp_path / "input").open() as given:
+        monkeypatch.setattr("sys.stdin", given)
+        run(command)
+    assert run(example_of("consume", capfd)) == '{"id": 1}\n'
+    run(VERBS["delete"].example)
+    assert set(VERBS) == {"create", "get", "list", "check", "diff", "compat", "mode", "delete"}
+
+
+def example_of(command: str, capfd: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    return " ".join(capfd.readouterr().out.partition("Example: ")[2].split())

@@ -59,3 +59,23 @@ def test_a_busy_port_leaves_the_broker_alone(tmp_path: Path) -> None:
 def test_a_broker_at_any_port_has_no_registry_unless_it_is_asked_for(tmp_path: Path) -> None:
     with up(tmp_path) as (process, _), pytest.raises(AssertionError, match="no process rest"):
         child_with(process.pid, "rest")
+
+
+def test_a_broker_in_the_background_names_the_extra_that_is_missing(tmp_path: Path) -> None:
+    """And where it is installed, the registry's address."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['grpc_tools'] = None\n")
+    (port,) = free_ports("127.0.0.1", 1)
+    for path, line in (
+        (str(tmp_path), "  REGISTRY not installed: pip install 'barnabas[registry]'"),
+        ("", f"  REGISTRY http://127.0.0.1:{port}"),
+    ):
+        words = ("--port", "0", "--registry-port", str(port), "--data-dir", str(tmp_path / f"data{bool(path)}"))
+        command = [sys.executable, "-m", "barnabas"]
+        environment = {**os.environ, "PYTHONPATH": path}
+        try:
+            started = subprocess.run(
+                [*command, "up", "--detach", *words], capture_output=True, text=True, check=True, env=environment
+            )
+            assert line in started.stdout.splitlines()
+        finally:
+            subprocess.run([*command, "down", *words[-2:]], capture_output=True, check=False)

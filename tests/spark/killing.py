@@ -21,6 +21,8 @@ from barnabas.testing import BrokerProcess
 RECORDS = 1500
 CAUGHT_UP_SECONDS_MAX = 300.0
 PARTITIONS = 3
+APPLICATIONS = {"stateful_counting.py": "counting", "stateful_everything.py": "everything-killed"}
+MORE_TOPICS = {"stateful_everything.py": ("joined", "rows", "closed")}  # written by the program besides the output
 
 
 class Copier:
@@ -73,9 +75,10 @@ class Stage:
         self.broker.start()
         self.servers = self.broker.bootstrap_servers
         with blocking.Admin(Settings.of({"bootstrap.servers": self.servers})) as admin:
-            for topic in ("input", "output"):
+            for topic in ("input", "output", *MORE_TOPICS.get(program, ())):
                 admin.create_topic(NewTopic(topic, PARTITIONS))
-        self.is_application = program == "stateful_counting.py"
+        self.is_application = program in APPLICATIONS
+        self._application_id = APPLICATIONS.get(program, "")
         self.checkpoint = directory / "checkpoint"
         self.copier = Copier(self.servers, directory, master, program)
         self.copier.start()
@@ -83,7 +86,7 @@ class Stage:
         self._sending = threading.Lock()  # numbers follow one another
 
     def transactional_id(self, task: int) -> str:
-        return f"counting-{task}" if self.is_application else f"spark-sink-{self.copier.query_id}-{task}"
+        return f"{self._application_id}-{task}" if self.is_application else f"spark-sink-{self.copier.query_id}-{task}"
 
     def send(self) -> None:
         with self._sending, blocking.Producer(ProducerSettings.of({"bootstrap.servers": self.servers})) as producer:
@@ -108,6 +111,14 @@ class Stage:
                     ended.add(message.partition())
         reader.close()
         return seen
+
+    def records(self, topic: str) -> list[tuple[int, bytes | None, bytes | None, int]]:
+        """Partition, key, value and timestamp of the committed records of a topic, in order of the offsets."""
+        table = blocking.read(topic, bootstrap_servers=self.servers, isolation_level="read_committed")
+        rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
+        return [
+            (row["partition"], row["key"], row["value"], int(row["timestamp"].timestamp() * 1000 + 0.5)) for row in rows
+        ]
 
     def wait_until_copied(self) -> Counter[int]:
         deadline = time.monotonic() + CAUGHT_UP_SECONDS_MAX

@@ -35,10 +35,11 @@ app = App("counting")
 )
 
 
-def main() -> None:
+def run_until_killed(app: App) -> None:
+    """Run an application with the arguments of the program; a failure that it does not survive starts it again."""
     servers, _, _, checkpoint = sys.argv[1:5]
     master = sys.argv[5] if len(sys.argv) > 5 else "local[2]"
-    spark = barnabas.spark.session("counting", master=master, config=CONFIG)
+    spark = barnabas.spark.session(app.application_id, master=master, config=CONFIG)
     print("SESSION", flush=True)
     while True:
         run = start(app, spark, servers=servers, checkpoints=checkpoint, trigger="200 milliseconds")
@@ -54,4 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_until_killed(app)

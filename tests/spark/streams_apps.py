@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from barnabas.streams import App, Processor, Record, Store, store, tumbling
+from barnabas.streams import App, DeadLetter, Processor, Record, Store, col, store, tumbling
 
 
 class Order(msgspec.Struct):
@@ -117,3 +117,26 @@ ranked_prices = ranked.global_table("r-prices", value=int)
 
 shelf = App("shelf")
 shelf.stream("s-books", value=str).group_by_key().count(store="shelved").to_stream().to("s-out")
+
+lent = App("lent")
+lent.stream("l-books", value=str).group_by_key().count(store="lent").to_stream().to("l-out")
+
+copies = App("copies", on_error=DeadLetter("c-dead"))
+copies.stream("c-in", value=Order).filter(col("customer") == "ann").map_values(
+    lambda order: 10 // order.total, value=int
+).to("c-out")
+
+framed = App("framed")
+files = framed.from_dataframe(
+    "f-files",
+    lambda spark: (
+        spark.readStream.schema("key string, value string, timestamp timestamp")
+        .json(spark.conf.get("spark.tests.frames"))
+        .where("value is not null")
+    ),
+    value=str,
+    partitions=2,
+)
+named = framed.table("f-names", value=str)
+files.left_join(named, lambda value, name: f"{name}: {value}", value=str).to("f-out")
+files.group_by_key().count(store="f-counts").to_stream().to("f-counted")

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from killing import PARTITIONS, Stage
+import stateful_everything
+from killing import MORE_TOPICS, PARTITIONS, RECORDS, Stage
 from spark_cluster import SparkCluster
 
 from barnabas import Settings, blocking
 from barnabas.model.errors import ApiError
+from barnabas.streams import drive
 
 pytestmark = pytest.mark.slow
 
@@ -163,15 +165,35 @@ def check(stage: S, faults: Sequence[Fault[S]], runs: int) -> None:
         print("  ", line)
 
 
-PROGRAMS = pytest.mark.parametrize("program", ["copying.py", "stateful_counting.py"], ids=["pipeline", "application"])
+EVERYTHING = "stateful_everything.py"
+PROGRAMS = pytest.mark.parametrize(
+    "program",
+    ["copying.py", "stateful_counting.py", EVERYTHING],
+    ids=["pipeline", "application", "application-with-everything"],
+)
 
 
 @PROGRAMS
-def test_whatever_is_killed_every_record_comes_out_once(stage: Stage) -> None:
+def test_whatever_is_killed_every_record_comes_out_once(stage: Stage, program: str) -> None:
     check(stage, STATEFUL_FAULTS if stage.is_application else FAULTS, RUNS)
+    if program == EVERYTHING:
+        compare_with_an_undisturbed_run(stage)
 
 
 @PROGRAMS
-def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage) -> None:
-    faults = STATEFUL_CLUSTER_FAULTS if cluster_stage.is_application else CLUSTER_FAULTS
-    check(cluster_stage, faults, CLUSTER_RUNS)
+def test_whatever_is_killed_on_a_cluster_every_record_comes_out_once(cluster_stage: ClusterStage, program: str) -> None:
+    check(cluster_stage, STATEFUL_CLUSTER_FAULTS if cluster_stage.is_application else CLUSTER_FAULTS, CLUSTER_RUNS)
+    if program == EVERYTHING:
+        compare_with_an_undisturbed_run(cluster_stage)
+
+
+def compare_with_an_undisturbed_run(stage: Stage) -> None:
+    """Give the test driver what is in the input topic: each output topic must have the same records, once."""
+    written = {topic: stage.records(topic) for topic in MORE_TOPICS[EVERYTHING]}
+    with drive(stateful_everything.app, partitions=PARTITIONS) as driver:
+        for partition, key, value, at in stage.records("input"):
+            driver.send_bytes("input", key, value, at=at, partition=partition)
+        for topic, found in written.items():
+            expected = [(row.key, row.value, row.timestamp) for row in driver.read_rows(topic)]
+            assert len(expected) > RECORDS / 2, "the comparison is worth something"
+            assert Counter(each[1:] for each in found) == Counter(expected), topic

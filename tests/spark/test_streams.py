@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from barnabas.spark.errors import PipelineFailed
 from barnabas.streams import drive
 from barnabas.streams.host.checkpoint import NAME, CheckpointMismatch
 from barnabas.streams.host.labels import labels, partition_of
+from barnabas.streams.host.rebuild import RebuildRefused
 
 
 def test_words_are_counted_across_batches_and_restarts(stage: Any) -> None:
@@ -54,13 +56,13 @@ def test_two_tables_are_joined_as_the_test_driver_joins_them(stage: Any) -> None
     assert ground.table("people-located-changelog") == {"1": "Ada in Rome", "2": None}
 
 
-def test_two_repartitions_are_two_more_operators_of_the_same_query(stage: Any) -> None:
+def test_two_repartitions_are_two_operators_of_one_query(stage: Any) -> None:
     ground = Playground(stage, streams_apps.sums, {"orders": 3, "largest": 1}, scheme="file://")
     orders = [("anna", 5), ("adam", 2), ("bea", 1), ("anna", 4), ("adam", 9), ("bea", 1)]
     for number, (customer, total) in enumerate(orders):
         ground.send("orders", [(str(number), f'{{"customer": "{customer}", "total": {total}}}')], at=number)
     run = ground.run()
-    assert len(stage.progress(run.queries[0])[-1]["stateOperators"]) == 3
+    assert len(stage.progress(run.queries[0])[-1]["stateOperators"]) == 2
     assert ground.table("largest") == {"a": "11", "b": "2"}
     ground.send("orders", [("9", '{"customer": "adam", "total": 1}')], at=9)
     ground.run()
@@ -137,3 +139,44 @@ def test_labels_spread_tasks_as_sparks_own_hash_does(stage: Any) -> None:
     rows = frame.selectExpr("task", "pmod(hash(task), 4) as part").collect()
     assert [row.part for row in rows] == [partition_of(each, 4) for each in chosen]
     assert sorted(row.part for row in rows) == sorted([0, 1, 2, 3] * 3)
+
+
+def test_an_application_without_state_has_no_operator_and_writes_each_record_once(stage: Any) -> None:
+    ground = Playground(stage, streams_apps.copies, {"c-in": 3, "c-out": 1, "c-dead": 1})
+    for number in range(3):
+        ground.send("c-in", [(str(each), f'{{"customer": "ann", "total": {each}}}') for each in range(5)], at=number)
+        ground.send("c-in", [("x", '{"customer": "bob", "total": 1}')], at=number)
+        run = ground.run()
+    assert stage.progress(run.queries[0])[-1]["stateOperators"] == []
+    assert sorted(value for _, value in ground.records("c-out")) == sorted(["10", "5", "3", "2"] * 3)
+    assert [value for _, value in ground.records("c-dead")] == ['{"customer": "ann", "total": 0}'] * 3
+    assert ground.committed("c-in") == 18
+    ground.lose_checkpoint()
+    ground.send("c-in", [("9", '{"customer": "ann", "total": 10}')], at=9)
+    ground.run()
+    assert len(ground.records("c-out")) == 13
+
+
+def test_a_dataframe_is_joined_with_a_topic(stage: Any, tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    stage.spark.conf.set("spark.tests.frames", str(frames))
+    ground = Playground(stage, streams_apps.framed, {"f-names": 2, "f-out": 1, "f-counted": 1})
+    ground.send("f-names", [("a", "Ann"), ("b", "Bob")], at=0)
+    ground.run()
+    for number in range(2):
+        rows = [f'{{"key": "{key}", "value": "{number}", "timestamp": "2026-01-01T00:00:0{number}Z"}}' for key in "abc"]
+        (frames / f"{number}.json").write_text("\n".join([*rows, '{"key": "a"}']))
+        ground.run()
+    assert sorted(ground.records("f-out")) == [
+        ("a", "Ann: 0"),
+        ("a", "Ann: 1"),
+        ("b", "Bob: 0"),
+        ("b", "Bob: 1"),
+        ("c", "None: 0"),
+        ("c", "None: 1"),
+    ]
+    assert ground.table("f-counted") == {"a": "2", "b": "2", "c": "2"}
+    ground.lose_checkpoint()
+    with pytest.raises(RebuildRefused, match="It has the positions of the DataFrames f-files"):
+        ground.run()

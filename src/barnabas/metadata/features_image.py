@@ -18,6 +18,7 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
+SHARE_VERSION: Final = "share.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
 
 # What this version of the code can run at. Records are written as level 30 of metadata.version (4.3-IV0) has them.
@@ -27,6 +28,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     TRANSACTION_VERSION: VersionRange(0, 2),
     GROUP_VERSION: VersionRange(0, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
+    SHARE_VERSION: VersionRange(0, 1),
 }
 
 Levels: TypeAlias = Map[str, int]

@@ -10,10 +10,10 @@ import re
 from typing import Final
 
 from barnabas.model.errors import INVALID_TOPIC_EXCEPTION, ApiError
-from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 NAME_LENGTH_MAX: Final = 249  # a directory is named <topic>-<partition>, or <topic>.<32 hex digits>-delete
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

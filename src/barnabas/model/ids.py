@@ -48,6 +48,7 @@ METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC: Final = "__cluster_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 
 class TopicPartition(NamedTuple):

@@ -1,7 +1,8 @@
 """Protobuf schemas: text to descriptors by protoc, which grpcio-tools brings as a library.
 
 A schema can import the files that its references name and those that come with protoc and the serializers
-(``google/*``, ``confluent/*``); they are laid into a directory of their own, and no other file is read.
+(``google/protobuf/*``, ``google/type/*``, ``confluent/*``); they are laid into a directory of their own, and no other
+file is read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,7 @@ from barnabas.registry.incompatibility import InvalidSchema
 
 MAIN: Final = "schema.proto"
 INCLUDED: Final = Path(protoc.__file__).with_name("_proto")
+GOOGLE_TYPES: Final = "google/type"  # of the package googleapis-common-protos
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_+=@,~-][A-Za-z0-9_.+=@,~ -]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 # The types that Confluent's serializers import; what counts are the names and the field numbers.
@@ -126,6 +129,7 @@ def _compiled(text: str, references: Mapping[str, str]) -> Any:
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
+        _lay_google_types(root)
         target = root / "descriptors"
         with _errors_of_protoc() as said:
             code = protoc.main(
@@ -134,6 +138,15 @@ def _compiled(text: str, references: Mapping[str, str]) -> Any:
         if code != 0 or not target.exists():
             raise InvalidSchema(_reason("".join(said).replace(f"{root}/", "")))
         return descriptor_pb2.FileDescriptorSet.FromString(target.read_bytes())
+
+
+def _lay_google_types(root: Path) -> None:
+    """Make ``google/type/*.proto`` importable, unless references have files of such names."""
+    found = find_spec(GOOGLE_TYPES.replace("/", "."))
+    place = root / GOOGLE_TYPES
+    if found is not None and found.submodule_search_locations and not place.exists():
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(next(iter(found.submodule_search_locations)), target_is_directory=True)
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.observe.log import logger
 from barnabas.world.disk import Disk, DiskFull
 
 log = logger("room")
 
-BROKERS_OWN_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))  # they may use the reserve
+BROKERS_OWN_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))  # may use the reserve
 RESERVE_SHARE: Final = 32  # one part in so many of the whole disk
 RESERVE_BYTES_MAX: Final = 256 * 1024 * 1024
 MARGIN_SHARE: Final = 8  # of the reserve

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.streams.app import App
     from barnabas.streams.cogrouped import CogroupedStream
+    from barnabas.streams.columns import Column, col, lit
     from barnabas.streams.driver import Driver
     from barnabas.streams.driving import drive
     from barnabas.streams.errors import ProcessingFailed, StreamsError, TopologyError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "app": ("App",),
     "cogrouped": ("CogroupedStream",),
+    "columns": ("Column", "col", "lit"),
     "driver": ("Driver",),
     "driving": ("drive",),
     "errors": ("ProcessingFailed", "StreamsError", "TopologyError"),
@@ -69,6 +71,7 @@ __all__ = [
     "App",
     "Avro",
     "CogroupedStream",
+    "Column",
     "Continue",
     "DeadLetter",
     "Driver",
@@ -93,8 +96,10 @@ __all__ = [
     "VersionedStore",
     "WindowStore",
     "Windowed",
+    "col",
     "drive",
     "hopping",
+    "lit",
     "session",
     "sliding",
     "store",

@@ -23,6 +23,7 @@ from barnabas.streams.topology.stores import StoreSpec
 from barnabas.streams.topology.table_operators import TableSource
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import TypeVar
 
     from barnabas.streams.queries.view import StoreView
@@ -83,6 +84,38 @@ class App:
             raise TopologyError("stream() needs at least one topic")
         source_name = self._naming.or_else(name, "KSTREAM-SOURCE-")
         source = Source(names, pattern, key or str, value or bytes, at)
+        node = GraphNode(
+            source_name, lambda writer, parents: writer.add_source(source_name, source, on_error), operator=source
+        )
+        self._add(node)
+        return Stream(self._graph, node, source_name, source.key, source.value, frozenset({source_name}))
+
+    def from_dataframe(
+        self,
+        name: str,
+        make: Callable[[SparkSession], DataFrame],
+        *,
+        key: SerdeLike[K] | None = None,
+        value: SerdeLike[V] | None = None,
+        at: Callable[[V], int] | None = None,
+        partitions: int = 1,
+        on_error: ErrorPolicy | None = None,
+    ) -> Stream[K, V]:
+        """Read a streaming DataFrame of Spark as a stream of records. In tests it is a topic of this name.
+
+        name: name that stands for the topic.
+        make: function of the Spark session that returns the DataFrame. It has the columns ``key`` and ``value``, of
+            text or bytes, and may have ``timestamp`` and ``headers``; the default timestamp is the time of the batch.
+        key: type or serde of the keys; ``str`` by default.
+        value: type or serde of the values; ``bytes`` by default.
+        at: function that returns the timestamp of a record, in milliseconds, from its value.
+        partitions: number of partitions; rows are distributed by their key, as a producer does.
+        on_error: what happens to records that cannot be read.
+        """
+        if partitions < 1:
+            raise TopologyError(f"from_dataframe({name!r}): the number of partitions is at least 1, not {partitions}")
+        source_name = self._naming.or_else(None, "KSTREAM-SOURCE-")
+        source = Source((name,), None, key or str, value or bytes, at, frame=make, frame_partitions=partitions)
         node = GraphNode(
             source_name, lambda writer, parents: writer.add_source(source_name, source, on_error), operator=source
         )

@@ -71,6 +71,7 @@ class Driver:
             outside = dict.fromkeys(outside, given)
         else:
             outside |= given
+        outside |= {name: source.frame_partitions for name, source in topology.frames.items()}
         return outside | check_partitions(topology, outside)
 
     def _task(self, number: int, partition: int) -> Task:

@@ -62,17 +62,15 @@ class Connection(asyncio.BufferedProtocol):
         frame_bytes_max: int,
         now_ns: Callable[[], int] = lambda: 0,
     ):
-        self._owner = owner
-        self._serve = serve
-        self._pool = pool
+        self._owner, self._serve, self._pool = owner, serve, pool
         self.listener_name = listener_name
         self.frame_bytes_max = frame_bytes_max  # the stage of the connection decides: less before sign-in
         self.requests = 0
         self.active_ms = 0  # kept by the listener, for idle connections
         self.is_open = False
-        self.peer = ("", 0)
-        self.local = ("", 0)
+        self.peer = self.local = ("", 0)
         self.state: Any = None  # whatever the one who serves remembers of this peer
+        self.when_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
         self.is_last_answer = False  # hang up when all that is under way has been answered
         self._stash = bytearray()
         self._frame: bytearray | None = None  # a frame larger than the scratch area, as it arrives
@@ -83,9 +81,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[Later | Parts] = deque()
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
-        self._is_muted = False
+        self._is_muted = self._is_resuming = False
         self._is_reading = True
-        self._is_resuming = False
         self._now_ns = now_ns
         self.arrived_ns = 0  # when the bytes that are being handled came
         self.timing: Timing | None = None  # of the one request that is being measured
@@ -162,6 +159,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is not None and self._task is None:
             self._frame = None
         self._owner.forget(self)
+        while self.when_lost:
+            self.when_lost.pop()()
 
     # --- requests -------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,9 @@ NOT_KAFKAS = {
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "producer.id.expiration.check.interval.ms",  # internal, like the next
     "group.consumer.regex.refresh.interval.ms",
+    "group.share.initialize.retry.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms",
+    "share.coordinator.cold.partition.snapshot.interval.ms",
 }
 OTHER_DEFAULTS = {
     "node.id": "a first broker needs no number",

@@ -45,6 +45,7 @@ def test_a_new_cluster_starts_at_the_levels_of_its_release() -> None:
         "transaction.version": 2,
         "group.version": 1,
         "eligible.leader.replicas.version": 1,
+        "share.version": 1,
     }
     assert finalized(image.features)["kraft.version"] == 1
     assert image.has_elr
@@ -84,7 +85,7 @@ def test_validating_only_writes_nothing(cluster: Any) -> None:
         ("transaction.version", 1, 0),
         ("transaction.version", 1, 9),
         ("no.such.version", 1, UPGRADE),
-        ("share.version", 1, UPGRADE),
+        ("streams.version", 1, UPGRADE),
         ("metadata.version", 29, SAFE_DOWNGRADE),
         ("metadata.version", 31, UPGRADE),
         ("kraft.version", 0, SAFE_DOWNGRADE),

@@ -171,6 +171,18 @@ def test_a_normalized_text_does_not_depend_on_the_order_of_properties() -> None:
     assert len({perform(ParseJob(Source("PROTOBUF", each))).fingerprint for each in protos}) == 1
 
 
+def test_the_types_of_google_can_be_imported() -> None:
+    text = 'syntax = "proto3"; import "google/type/postal_address.proto"; import "google/protobuf/any.proto"; '
+    text += "message M { google.type.PostalAddress a = 1; google.protobuf.Any b = 2; }"
+    assert perform(ParseJob(Source("PROTOBUF", text))).text == text
+    with pytest.raises(InvalidSchema, match="not found"):
+        perform(ParseJob(Source("PROTOBUF", text.replace("postal_address", "nothing"))))
+    with pytest.raises(InvalidSchema):
+        perform(
+            ParseJob(Source("PROTOBUF", text.replace("google/type/postal_address.proto", "google/type/../any.proto")))
+        )
+
+
 def test_a_protobuf_file_makes_the_round_trip_through_its_descriptor() -> None:
     text = """syntax = "proto2";
 package a.b;

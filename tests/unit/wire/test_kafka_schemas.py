@@ -197,8 +197,8 @@ def test_request_and_response_of_an_api_have_the_same_versions() -> None:
 
 
 def test_what_is_not_declared_is_not_found() -> None:
-    with pytest.raises(LookupError, match="SHARE_FETCH"):
-        request_of(ApiKey.SHARE_FETCH)
+    with pytest.raises(LookupError, match="STREAMS_GROUP_HEARTBEAT"):
+        request_of(ApiKey.STREAMS_GROUP_HEARTBEAT)
 
 
 def test_every_reference_to_a_struct_is_settled(message_class: type[Message]) -> None:

@@ -9,7 +9,7 @@ from barnabas.broker.controller.requests import create_topics
 from barnabas.broker.requests.services import Services
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.observe.log import logger
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 
@@ -58,6 +58,14 @@ def _topic(broker: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
             num_partitions=transactions.partition_count,
             replication_factor=transactions.replication_factor,
             configs=_configs(transactions.topic_configs),
+        )
+    if name == SHARE_STATE_TOPIC:
+        share_state = broker.settings.share_state
+        return CreateTopicsRequest.CreatableTopic(
+            name=name,
+            num_partitions=share_state.partition_count,
+            replication_factor=share_state.replication_factor,
+            configs=_configs(share_state.topic_configs),
         )
     return CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT

@@ -32,7 +32,7 @@ def facts(broker: Services) -> Facts:
         schema=ConfigSchema(
             node_id=broker.broker_id,
             broker_settings=BROKER_SETTINGS,
-            group_settings=settings.consumer_groups.group_configs,
+            group_settings=settings.group_configs,
             static=settings.given,
         ),
         num_partitions=settings.num_partitions,

@@ -21,6 +21,8 @@ from barnabas.coordinator.groups.shard import GroupShard
 from barnabas.coordinator.groups.tally import GroupTally
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.coordinator.runtime.runtime import CoordinatorRuntime
+from barnabas.coordinator.share.protocol import ShareProtocol
+from barnabas.coordinator.share.settings import ShareGroupSettings
 from barnabas.metadata.configs_image import ConfigResource, ResourceType
 from barnabas.metadata.image import ClusterImage
 from barnabas.metadata.image_builder import MetadataChanges
@@ -60,7 +62,13 @@ class Groups:
 
     def _make_protocols(self, shard: GroupShard) -> Protocols:
         classic = ClassicProtocol(shard)
-        return Protocols(classic, [ConsumerProtocol(shard, classic, self._consumer_settings_of, self._topics)])
+        return Protocols(
+            classic,
+            [
+                ConsumerProtocol(shard, classic, self._consumer_settings_of, self._topics),
+                ShareProtocol(shard, self.share_settings_of, self._topics),
+            ],
+        )
 
     async def stop(self) -> None:
         self._forget_images()
@@ -98,6 +106,11 @@ class Groups:
         """What is set for one group goes before what is set for all."""
         own = self._replicas.image.configs.of(ConfigResource(ResourceType.GROUP, group_id))
         return self._settings().consumer_groups.for_group(own)
+
+    def share_settings_of(self, group_id: str) -> ShareGroupSettings:
+        """The settings of share groups with the configuration of one group."""
+        own = self._replicas.image.configs.of(ConfigResource(ResourceType.GROUP, group_id))
+        return self._settings().share_groups.for_group(own)
 
     # --- news -----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from barnabas.broker.access import permissions
 from barnabas.broker.requests.api import CLIENT, CONTROLLER, Api
 from barnabas.broker.requests.request import Request
 from barnabas.metadata.features import SUPPORTED_FEATURES
-from barnabas.metadata.features_image import GROUP_VERSION, TRANSACTION_VERSION, finalized
+from barnabas.metadata.features_image import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION, finalized
 from barnabas.model import errors
 from barnabas.transport.connection import Parts
 from barnabas.wire.api import ApiKey
@@ -26,7 +26,11 @@ SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_SINCE: Final = 3
 ZERO_MINIMUM_SINCE: Final = 4
 # Clients change their ways when they see these features; each needs an API.
-NEEDED_BY: Final = {TRANSACTION_VERSION: ApiKey.END_TXN, GROUP_VERSION: ApiKey.CONSUMER_GROUP_HEARTBEAT}
+NEEDED_BY: Final = {
+    TRANSACTION_VERSION: ApiKey.END_TXN,
+    GROUP_VERSION: ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    SHARE_VERSION: ApiKey.SHARE_GROUP_HEARTBEAT,
+}
 
 
 def handle(request: Request, message: ApiVersionsRequest) -> ApiVersionsResponse:

@@ -3,7 +3,8 @@
 Versions: 0–6.
 Behaviour: the topic of group offsets, or of transactions, is made when the first client asks; until it is there the
 client asks again. The partition is Java's hash of the id, modulo the number of partitions.
-Differs from Kafka: share coordinators (key type 2) are refused with INVALID_REQUEST.
+The key of a share coordinator is "group:topic-id:partition".
+Differs from Kafka: nothing known.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.partitioning import partition_of
 from barnabas.model import errors
 from barnabas.model.errors import ApiError
-from barnabas.model.ids import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.ids import NO_BROKER, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.wire.api import ApiKey
 from barnabas.wire.message import Message
@@ -27,8 +28,9 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, Find
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
+SHARE: Final = 2
 KEYS_SINCE: Final = 4
-TOPICS: Final = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
+TOPICS: Final = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC, SHARE: SHARE_STATE_TOPIC}
 
 
 async def handle(request: Request, message: FindCoordinatorRequest) -> FindCoordinatorResponse:

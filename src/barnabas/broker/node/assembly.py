@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from barnabas.broker.access.authorizer import Authorizer
+from barnabas.broker.controller.auto_create import create_missing
 from barnabas.broker.controller.link import ControllerLink
 from barnabas.broker.controller.own_request import answer_own
 from barnabas.broker.controller.producer_ids import ProducerIds
 from barnabas.broker.controller.quorum_peers import SocketPeers
 from barnabas.broker.controller.requests import allocate_producer_ids, facts
 from barnabas.broker.coordinators.groups import Groups
+from barnabas.broker.coordinators.share_state import ShareStateCoordinator
 from barnabas.broker.coordinators.transactions import make_transaction_coordinator
 from barnabas.broker.fetching.sessions import FetchSessions
 from barnabas.broker.fetching.turns import FetchTurns
@@ -28,6 +30,8 @@ from barnabas.broker.requests.routes import CONTROLLER_ROUTES, ROUTES, announced
 from barnabas.broker.requests.services import Services
 from barnabas.broker.settings.broker import BrokerSettings
 from barnabas.broker.settings.topics import topic_settings
+from barnabas.broker.share.leaders import ShareLeaders
+from barnabas.broker.share.persister import Persister
 from barnabas.coordinator.transactions.cluster_markers import ClusterMarkers
 from barnabas.coordinator.transactions.markers import LocalMarkers
 from barnabas.metadata.active_controller import ActiveController
@@ -150,6 +154,7 @@ class Assembly:
         world, timers = ground.world, ground.timers
         producer_ids = ProducerIds(lambda: allocate_producer_ids(self.services, ground.broker_epoch()))
         markers = LocalMarkers(replicas, world.clock, self._append_to_offsets)
+        share_state, persister = self._make_share_state()
         return Services(
             observed=ground.observed,
             quotas=Quotas(world.clock, settings.quotas),
@@ -198,6 +203,9 @@ class Assembly:
                 next_producer_id=producer_ids.next,
                 sender=ClusterMarkers(markers, replicas, self.broker_links),
             ),
+            share_state=share_state,
+            persister=persister,
+            share_leaders=self._make_share_leaders(persister),
             markers=markers,
             broker_links=self.broker_links,
             life_watch=self.life_watch,
@@ -206,6 +214,34 @@ class Assembly:
             served_versions=announced(ROUTES),
             controller_versions=announced(CONTROLLER_ROUTES),
             controller_routes=CONTROLLER_ROUTES,
+        )
+
+    def _make_share_state(self) -> tuple[ShareStateCoordinator, Persister]:
+        ground = self._ground
+        coordinator = ShareStateCoordinator(
+            replicas=self.replicas,
+            world=ground.world,
+            timers=ground.timers,
+            settings=lambda: self.services.settings,
+        )
+        persister = Persister(
+            replicas=self.replicas,
+            ask_local=coordinator.ask,
+            links=self.broker_links,
+            clock=ground.world.clock,
+            timers=ground.timers,
+            timeout_ms=lambda: self.services.settings.share_state.timeout_ms,
+            create_topic=lambda name: create_missing(self.services, [name]),
+        )
+        return coordinator, persister
+
+    def _make_share_leaders(self, persister: Persister) -> ShareLeaders:
+        return ShareLeaders(
+            replicas=self.replicas,
+            persister=persister,
+            clock=self._ground.world.clock,
+            timers=self._ground.timers,
+            settings_of=lambda group_id: self.services.groups.share_settings_of(group_id),
         )
 
     async def _append_to_offsets(self, index: int, batch: bytearray, transaction_version: int) -> None:

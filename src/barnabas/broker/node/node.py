@@ -234,6 +234,8 @@ class Node:
         cleanup.push_async_callback(services.log_moves.stop)
         cleanup.push_async_callback(services.groups.stop)
         cleanup.push_async_callback(services.transactions.stop)
+        cleanup.push_async_callback(services.share_state.stop)
+        cleanup.push_async_callback(services.share_leaders.stop)
         cleanup.push_async_callback(self._listeners.stop_clients)
         cleanup.push_async_callback(lifecycle.stop)
         cleanup.callback(replicas.on_image_in_force(lifecycle.on_image))

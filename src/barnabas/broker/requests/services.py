@@ -9,6 +9,7 @@ from barnabas.broker.access.authorizer import Authorizer
 from barnabas.broker.controller.link import ControllerLink
 from barnabas.broker.controller.producer_ids import ProducerIds
 from barnabas.broker.coordinators.groups import Groups
+from barnabas.broker.coordinators.share_state import ShareStateCoordinator
 from barnabas.broker.fetching.sessions import FetchSessions
 from barnabas.broker.fetching.turns import FetchTurns
 from barnabas.broker.metrics.observed import Observed
@@ -16,6 +17,9 @@ from barnabas.broker.node.life_watch import LifeWatch
 from barnabas.broker.quotas.quotas import Quotas
 from barnabas.broker.requests.api import Route
 from barnabas.broker.settings.broker import BrokerSettings
+from barnabas.broker.share.leaders import ShareLeaders
+from barnabas.broker.share.persister import Persister
+from barnabas.broker.share.sessions import ShareSessions
 from barnabas.coordinator.transactions.coordinator import TransactionCoordinator
 from barnabas.coordinator.transactions.markers import LocalMarkers
 from barnabas.metadata.active_controller import ActiveController
@@ -56,6 +60,10 @@ class Services:
     producer_ids: ProducerIds
     groups: Groups
     transactions: TransactionCoordinator
+    share_state: ShareStateCoordinator
+    persister: Persister  # calls of the share coordinator, wherever it is
+    share_leaders: ShareLeaders
+    share_sessions: ShareSessions = field(default_factory=ShareSessions)
     markers: LocalMarkers
     broker_links: Links  # to the other brokers of the cluster
     observed: Observed  # whoever has numbers to show adds a source to its metrics

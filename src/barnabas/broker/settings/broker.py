@@ -21,6 +21,8 @@ from barnabas.broker.settings.unoffered import unoffered_settings
 from barnabas.broker.settings.unused import unused_settings
 from barnabas.coordinator.consumer.settings import CONSUMER_GROUP_SETTINGS, ConsumerGroupSettings
 from barnabas.coordinator.groups.settings import GroupSettings
+from barnabas.coordinator.share.settings import SHARE_GROUP_SETTINGS, ShareGroupSettings
+from barnabas.coordinator.share_state.settings import ShareStateSettings
 from barnabas.coordinator.transactions.settings import TransactionSettings
 from barnabas.model.declared import named
 from barnabas.model.settings import InvalidSetting, Kind, Setting, SettingTable, Update
@@ -204,6 +206,8 @@ class BrokerSettings(ConnectionSettings):
     security: SecuritySettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
+    share_groups: ShareGroupSettings
+    share_state: ShareStateSettings
     transactions: TransactionSettings
     cleaner: CleanerSettings
     replication: ReplicationSettings
@@ -244,6 +248,8 @@ class BrokerSettings(ConnectionSettings):
             consumer_groups=ConsumerGroupSettings.of(
                 values, classic_size_max=groups.members_max, step_bytes_max=groups.record_bytes_max
             ),
+            share_groups=ShareGroupSettings.of(values, step_bytes_max=groups.record_bytes_max),
+            share_state=ShareStateSettings.of_values(values),
             transactions=TransactionSettings.of_values(values),
             cleaner=CleanerSettings.of_values(values),
             replication=ReplicationSettings.of_values(values),
@@ -251,6 +257,11 @@ class BrokerSettings(ConnectionSettings):
             given=given,
             dynamic=dynamic,
         )
+
+    @property
+    def group_configs(self) -> SettingTable:
+        """What a group may set for itself (resource GROUP), whatever its type."""
+        return SettingTable((*self.consumer_groups.group_configs, *self.share_groups.group_configs))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -307,6 +318,8 @@ def _table() -> SettingTable:
         *QuotaSettings.table(),
         *GroupSettings.table(),
         *CONSUMER_GROUP_SETTINGS,
+        *SHARE_GROUP_SETTINGS,
+        *ShareStateSettings.table(),
         *TransactionSettings.table(),
         *SECURITY_SETTINGS,
         *CLUSTER_SETTINGS,

@@ -136,11 +136,13 @@ def describe_group(
 ) -> Iterator[Described]:
     """A group need not exist to be described: what is set for it waits for it."""
     own = image.configs.of(ConfigResource(ResourceType.GROUP, group_id))
-    for setting in settings.consumer_groups.group_configs:
+    for setting in settings.group_configs:
         if names is None or setting.name in names:
             chain = [Synonym(setting.name, own[setting.name], Source.GROUP)] if setting.name in own else []
             for name in setting.synonyms:
                 chain += _sources(image, BROKER_SETTINGS[name], settings)
+            if not setting.synonyms:
+                chain.append(Synonym(setting.name, setting.text(setting.default), Source.DEFAULT))
             yield Described(setting, False, _hidden(setting, chain), next(iter(setting.synonyms), None))
 
 

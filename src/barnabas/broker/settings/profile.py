@@ -17,6 +17,8 @@ DEVELOPMENT: Final[Mapping[str, str]] = {
     "group.consumer.assignment.interval.ms": "0",  # nor should the second
     "transaction.state.log.replication.factor": "1",  # and so must transactions
     "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",  # and the state of share groups
+    "share.coordinator.state.topic.min.isr": "1",
     "barnabas.audit.enable": "false",  # who did what is no question where one person works
 }
 

@@ -39,6 +39,7 @@ IDLE_MS: Final = 500  # how long a group that has read everything waits for more
 
 
 def configure(parser: ArgumentParser) -> None:
+    parser.epilog = "Example: barnabas consume orders -o start --exit --decode auto"
     add = parser.add_argument
     add("topics", nargs="+", metavar="TOPIC")
     add("-o", "--offset", default="start", metavar="WHERE", help=moments.HELP)

@@ -38,6 +38,7 @@ SILENT: Final = ("count", "none")
 
 
 def configure(parser: ArgumentParser) -> None:
+    parser.epilog = "Example: echo '{\"id\": 1}' | barnabas produce orders --schema order.avsc"
     add = parser.add_argument
     add("topic", metavar="TOPIC", nargs="?", help="may be left out where the format has %%t")
     add(

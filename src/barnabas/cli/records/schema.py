@@ -287,12 +287,49 @@ def _mode(arguments: Namespace) -> None:
 
 
 VERBS: Final = {
-    "create": Verb(_configure_create, _create, "register a schema as the next version of a subject"),
-    "get": Verb(_configure_get, _get, "print a schema, by subject or by id"),
-    "list": Verb(_configure_list, _list, "list subjects with their latest version, or the versions of subjects"),
-    "check": Verb(_configure_check, _check, "check whether a schema is compatible with a subject"),
-    "diff": Verb(_configure_diff, _diff, "show the difference between two versions, or a version and a file"),
-    "delete": Verb(_configure_delete, _delete, "delete a subject or one of its versions"),
-    "compat": Verb(_configure_compat, _compat, "show or set the compatibility level of a subject, or the global one"),
-    "mode": Verb(_configure_mode, _mode, "show or set the mode of a subject, or the global one"),
+    "create": Verb(
+        _configure_create,
+        _create,
+        "register a schema as the next version of a subject",
+        "barnabas schema create orders-value --schema order.avsc",
+    ),
+    "get": Verb(
+        _configure_get, _get, "print a schema, by subject or by id", "barnabas schema get orders-value --version 1"
+    ),
+    "list": Verb(
+        _configure_list,
+        _list,
+        "list subjects with their latest version, or the versions of subjects",
+        "barnabas schema list orders-value",
+    ),
+    "check": Verb(
+        _configure_check,
+        _check,
+        "check whether a schema is compatible with a subject",
+        "barnabas schema check orders-value --schema order.avsc",
+    ),
+    "diff": Verb(
+        _configure_diff,
+        _diff,
+        "show the difference between two versions, or a version and a file",
+        "barnabas schema diff orders-value --schema order.avsc",
+    ),
+    "delete": Verb(
+        _configure_delete,
+        _delete,
+        "delete a subject or one of its versions",
+        "barnabas schema delete orders-value --version 1 --yes",
+    ),
+    "compat": Verb(
+        _configure_compat,
+        _compat,
+        "show or set the compatibility level of a subject, or the global one",
+        "barnabas schema compat orders-value --set FULL",
+    ),
+    "mode": Verb(
+        _configure_mode,
+        _mode,
+        "show or set the mode of a subject, or the global one",
+        "barnabas schema mode orders-value --set READWRITE",
+    ),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.serve.rest_services import CONNECT
 from barnabas.cli.serve.side_process import SideProcess
+from barnabas.cli.terminal.rest_services import CONNECT
 
 DIRECTORY: Final = "connect"  # below the data directory
 HOST: Final = "127.0.0.1"  # the REST API of a worker without users listens nowhere else

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cli.serve.registry import tls_of
-from barnabas.cli.serve.rest_services import SERVICES
 from barnabas.cli.terminal.connection import (
     DEFAULT_SERVERS,
     REGISTRY_LOGIN,
@@ -23,6 +22,7 @@ from barnabas.cli.terminal.connection import (
     pairs,
     without_registry,
 )
+from barnabas.cli.terminal.rest_services import SERVICES
 from barnabas.model.settings import InvalidSetting
 from barnabas.ops.failure import Failure
 

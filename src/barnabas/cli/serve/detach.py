@@ -8,10 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from barnabas.cli.serve.running import DATA_DIRECTORY, find_running, metrics_lines
+from barnabas.cli.serve.up import LOOPBACK, beside_brokers
 from barnabas.model.settings import InvalidSetting
 from barnabas.ops.failure import Failure
 
@@ -19,11 +21,11 @@ LOG_FILE: Final = "barnabas.log"
 READY: Final = "READY "
 
 
-def detach_up(arguments: Namespace) -> int:
+def detach_up(arguments: Namespace, *, rest_ports: Mapping[str, int], connect_port: int | None) -> int:
     """Start what was asked for without ``--detach``, and come back when it is ready."""
     if arguments.ephemeral:
         raise Failure("--detach and --ephemeral do not go together: nobody would know where its log is")
-    data_dir = _data_dir(arguments)
+    data_dir, listener = _place(arguments)
     words = [] if arguments.data_dir is None else ["--data-dir", str(arguments.data_dir)]
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
@@ -37,13 +39,22 @@ def detach_up(arguments: Namespace) -> int:
     for override in arguments.overrides:
         words += ["--set", override]
     is_default = data_dir == Path(DATA_DIRECTORY).absolute()
-    return _start(words, data_dir, where="" if is_default else f" --data-dir {data_dir}")
+    beside = beside_brokers(
+        host=arguments.host or LOOPBACK,
+        listener=listener,
+        data_dir=data_dir,
+        rest_ports=rest_ports,
+        connect_port=connect_port,
+    )
+    lines = [line for each in beside for line in each.lines()]
+    return _start(words, data_dir, lines, where="" if is_default else f" --data-dir {data_dir}")
 
 
-def _data_dir(arguments: Namespace) -> Path:
-    """The directory in which the brokers keep their metadata: from the options, the file or the environment."""
-    if arguments.data_dir is not None or getattr(arguments, "brokers", None) is not None:
-        return (arguments.data_dir or Path(DATA_DIRECTORY)).absolute()
+def _place(arguments: Namespace) -> tuple[Path, str]:
+    """The directory in which the brokers keep their metadata, from the options, the file or the environment; and the
+    first listener."""
+    if getattr(arguments, "brokers", None) is not None:
+        return (arguments.data_dir or Path(DATA_DIRECTORY)).absolute(), "PLAINTEXT://"
     from barnabas.broker.settings.broker import BrokerSettings
     from barnabas.cli.serve.up import given_settings
 
@@ -51,16 +62,17 @@ def _data_dir(arguments: Namespace) -> Path:
         given = given_settings(
             port=arguments.port,
             host=arguments.host,
-            data_dir=None,
+            data_dir=arguments.data_dir,
             config=arguments.config,
             overrides=arguments.overrides,
         )
-        return Path(BrokerSettings.of(given).log_dirs[0]).absolute()
+        settings = BrokerSettings.of(given)
+        return Path(settings.log_dirs[0]).absolute(), settings.listeners[0]
     except (InvalidSetting, OSError) as error:
         raise Failure(str(error)) from None
 
 
-def _start(words: list[str], data_dir: Path, *, where: str) -> int:
+def _start(words: list[str], data_dir: Path, lines: list[str], *, where: str) -> int:
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / LOG_FILE
     with log.open("ab") as errors:
@@ -84,6 +96,7 @@ def _start(words: list[str], data_dir: Path, *, where: str) -> int:
     print(
         "barnabas is ready",
         f"  KAFKA    {servers}",
+        *lines,
         *metrics_lines(find_running(data_dir)),
         f"  LOG      {log}",
         sep="\n",

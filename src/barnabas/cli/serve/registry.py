@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.cli.serve.rest_services import SERVICES
 from barnabas.cli.terminal.connection import add_connection, attend, settings_of
+from barnabas.cli.terminal.rest_services import SERVICES
 from barnabas.client.settings.client import Settings
 from barnabas.model.settings import InvalidSetting
 from barnabas.ops.failure import Failure

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.cli.serve import console, registry
 from barnabas.cli.serve.http_services import Served, serve
-from barnabas.cli.serve.rest_services import SERVICES, address_of_service
 from barnabas.cli.terminal.connection import add_connection, attend, settings_of
+from barnabas.cli.terminal.rest_services import SERVICES, address_of_service
 from barnabas.client.settings.client import Settings
 from barnabas.ops.failure import Failure
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.cli.serve.rest_services import SERVICES, address_of_service
 from barnabas.cli.serve.side_process import SideProcess
+from barnabas.cli.terminal.rest_services import SERVICES, address_of_service
 
 
 class RestProcess(SideProcess):

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from barnabas.cli.serve.rest_services import SERVICES
+from barnabas.cli.terminal.rest_services import SERVICES
 from barnabas.ops.failure import Failure
 
 REST_TITLES: Final = {"console": "console", "registry": "schema registry"}
@@ -64,7 +64,7 @@ def _connect_port(arguments: Namespace) -> int | None:
         if port is not None:
             raise Failure("--connect-port goes with --connect")
         return None
-    from barnabas.cli.serve.rest_services import CONNECT
+    from barnabas.cli.terminal.rest_services import CONNECT
 
     return CONNECT.port if port is None else port
 
@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> int:
     if options.pop("detach"):
         from barnabas.cli.serve.detach import detach_up
 
-        return detach_up(arguments)
+        return detach_up(arguments, rest_ports=_rest_ports(arguments), connect_port=_connect_port(arguments))
     brokers, restart = options.pop("brokers"), options.pop("restart")
     options["rest_ports"] = _rest_ports(arguments)
     options["connect_port"] = _connect_port(arguments)

@@ -154,7 +154,15 @@ def sentence(error: BarnabasError) -> str:
             )
         return f"{said}: {way_out}"
     if isinstance(error, RegistryUnreachable):
-        return f"{error}; --schema-registry names another"
+        from barnabas.cli.terminal.rest_services import SERVICES
+
+        service = SERVICES["registry"]
+        if service.missing:
+            return (
+                f"{error}; `barnabas up` runs no registry because it is not installed here: {service.install}; "
+                f"or pass --schema-registry URL"
+            )
+        return f"{error}; start one with `barnabas up` or `barnabas registry`, or pass --schema-registry URL"
     if isinstance(error, RegistryRefused) and error.status in (401, 403):
         return f"the schema registry refuses: {error}; {REGISTRY_LOGIN}=USER:PASSWORD signs in"
     if isinstance(error, RegistryRefused):

@@ -31,6 +31,7 @@ class Verb(NamedTuple):
     configure: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], None]
     help: str
+    example: str = ""  # a command as it is typed
 
 
 def configure_verbs(parser: ArgumentParser, verbs: Mapping[str, Verb], *, connects: bool = True) -> None:
@@ -38,6 +39,8 @@ def configure_verbs(parser: ArgumentParser, verbs: Mapping[str, Verb], *, connec
     entries = parser.add_subparsers(metavar="VERB", required=True)
     for name, verb in verbs.items():
         entry = entries.add_parser(name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
+        if verb.example:
+            entry.epilog = f"Example: {verb.example}"
         verb.configure(entry)
         add_output(entry)
         if connects:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from barnabas.client.serdes.avro import AvroSchema
+    from barnabas.client.serdes.columns import TypedColumns
     from barnabas.client.serdes.registry import Registry
 
 __all__ = ["Admin", "Consumer", "LoopThread", "Producer", "Topic", "read"]
@@ -52,24 +53,30 @@ class Topic:
         finally:
             thread.stop()
 
-    def _to_typed_arrow(
+    def to_typed_arrow(
         self,
-        schema: AvroSchema | type,
-        registry: Registry | str | None,
-        start: Start | Mapping[int, Start],
-        end: Start | Mapping[int, Start],
+        reader: TypedColumns,
+        start: Start | Mapping[int, Start] = EARLIEST,
+        end: Start | Mapping[int, Start] = LATEST,
         *,
-        skip_malformed: bool,
+        skip_malformed: bool = False,
     ) -> pyarrow.Table:
-        from barnabas.client.serdes.column_readers import typed_columns
-
         thread = LoopThread()
         try:
-            reader = thread.run(typed_columns(registry, schema, f"{self.name}-value"))
             topic = topics.Topic(self.name, self.settings)
             return thread.run(topic.to_typed_arrow(reader, start, end, skip_malformed=skip_malformed))
         finally:
             thread.stop()
+
+
+def _typed_columns(registry: Registry | str | None, schema: AvroSchema | type, subject: str) -> TypedColumns:
+    from barnabas.client.serdes.column_readers import typed_columns
+
+    thread = LoopThread()
+    try:
+        return thread.run(typed_columns(registry, schema, subject))
+    finally:
+        thread.stop()
 
 
 def read(
@@ -103,5 +110,6 @@ def read(
     if schema is not None:
         if where is not None:
             raise ValueError("where is about stored bytes: filter the table that schema gives instead")
-        return place._to_typed_arrow(schema, registry, start, end, skip_malformed=on_bad_record == "skip")
+        reader = _typed_columns(registry, schema, f"{topic}-value")
+        return place.to_typed_arrow(reader, start, end, skip_malformed=on_bad_record == "skip")
     return place.to_arrow(start, end, with_headers=with_headers, where=where)

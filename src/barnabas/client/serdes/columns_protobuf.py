@@ -31,7 +31,7 @@ class ProtobufReader(ColumnReader):
 
     def __init__(self, files: list[bytes], message: str) -> None:
         self._files, self._message = files, message
-        self.type = _struct(self._kind().DESCRIPTOR, ())[0]
+        self.type = _struct(self.message_class().DESCRIPTOR, ())[0]
 
     @classmethod
     async def of(cls, registry: Registry, schema_id: int) -> ProtobufReader:
@@ -42,7 +42,7 @@ class ProtobufReader(ColumnReader):
         return cls(files.serialized, f"{file.package}.{file.message_type[0].name}".lstrip("."))
 
     async def decoder(self, registry: Registry, schema_id: int) -> ColumnDecoder:
-        kind = self._kind()
+        kind = self.message_class()
         found, convert = _struct(kind.DESCRIPTOR, ())
         error = needed("google.protobuf.message", EXTRA).DecodeError
 
@@ -51,7 +51,8 @@ class ProtobufReader(ColumnReader):
 
         return RowDecoder(found, read, (error, BarnabasError, *REFUSED))
 
-    def _kind(self) -> Any:
+    def message_class(self) -> Any:
+        """The class of the messages, made of the descriptors."""
         pool = needed("google.protobuf.descriptor_pool", EXTRA).DescriptorPool()
         for file in self._files:
             pool.AddSerializedFile(file)

@@ -19,7 +19,7 @@ FILES_MAX: Final = 1000
 EXTRA: Final = "protobuf"
 # What protobuf raises for what does not fit is not one type but many.
 REFUSED: Final = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
-_GOOGLES: Final = re.compile(r"google/protobuf/([a-z_]+)\.proto")
+_GOOGLES: Final = re.compile(r"google/(?:protobuf|type)/[a-z_]+\.proto")
 
 
 class ProtobufFiles:
@@ -55,21 +55,21 @@ class ProtobufFiles:
             if used in references:
                 found = await self._registry.version(references[used].subject, references[used].version)
                 await self.add(found.id, used)
-            elif google := _GOOGLES.fullmatch(used):
-                self._add_google(google[1], used, schema_id)
+            elif _GOOGLES.fullmatch(used):
+                self._add_google(used, schema_id)
             else:
                 raise Undecodable(f"schema {schema_id} imports {used!r}, which is none of its references")
         self._put(file, schema_id)
         return file
 
-    def _add_google(self, module: str, name: str, schema_id: int) -> None:
+    def _add_google(self, name: str, schema_id: int) -> None:
         try:
-            found = import_module(f"google.protobuf.{module}_pb2")
+            found = import_module(f"{name.removesuffix('.proto').replace('/', '.')}_pb2")
         except ImportError as error:
             raise Undecodable(f"schema {schema_id} imports {name!r}, which is not known") from error
         for used in found.DESCRIPTOR.dependencies:
             if used.name not in self._names:
-                self._add_google(used.name.rpartition("/")[2].removesuffix(".proto"), used.name, schema_id)
+                self._add_google(used.name, schema_id)
         self._names.add(name)
         self.pool.AddSerializedFile(found.DESCRIPTOR.serialized_pb)
         self.serialized.append(found.DESCRIPTOR.serialized_pb)

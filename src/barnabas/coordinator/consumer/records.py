@@ -140,11 +140,11 @@ def encode_value(record: RecordType, value: Message) -> bytes:
     return _INT16.pack(version) + encode(value, version)
 
 
-def decode_key(data: bytes) -> tuple[RecordType, Message]:
+def decode_key(data: bytes, record_types: Mapping[int, RecordType] = RECORD_TYPES) -> tuple[RecordType, Message]:
     """Which kind of line it is, and about whom; Malformed for a kind that is not one of these."""
-    record = RECORD_TYPES.get(_number(data))
+    record = record_types.get(_number(data))
     if record is None:
-        raise Malformed(f"a line of type {_number(data)} is not one of a consumer group")
+        raise Malformed(f"a line of type {_number(data)} is not one of this protocol")
     key, position = decode_from(record.key, 0, data, _INT16.size)
     if position != len(data):
         raise Malformed(f"{len(data) - position} bytes follow the key of a line of type {record.number}")

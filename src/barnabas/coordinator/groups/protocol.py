@@ -92,6 +92,10 @@ class GroupProtocol(ABC):
         does; it finds a group of another type, or none.
         """
 
+    def handle(self, request_id: int, content: object, now_ms: int) -> Effects:
+        """Answer a request of the broker itself, which arrives as a ``ProtocolRequest``."""
+        raise AssertionError(f"{self.group_type} groups have no request {content}")
+
     # --- records and time -----------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -23,6 +23,13 @@ class GroupRequest(NamedTuple):
     may_describe: Callable[[str], bool] | None = None  # whether the client may see a topic; None: it may see all
 
 
+class ProtocolRequest(NamedTuple):
+    """A request of the broker itself to one protocol, which no client sends."""
+
+    group_type: str
+    content: object
+
+
 class TopicsDeleted(NamedTuple):
     """Topics are gone, and with them what was committed for them."""
 

@@ -21,7 +21,7 @@ from barnabas.coordinator.groups.records import (
     decode_offset_value,
     key_type,
 )
-from barnabas.coordinator.groups.requests import GroupRequest, TopicsDeleted
+from barnabas.coordinator.groups.requests import GroupRequest, ProtocolRequest, TopicsDeleted
 from barnabas.coordinator.groups.settings import GroupSettings
 from barnabas.coordinator.groups.tally import GroupTally
 from barnabas.coordinator.runtime.effects import Answer, Effects, ProducerIdEpoch, nothing_to_undo
@@ -72,6 +72,8 @@ class GroupShard:
             return self._handler_of(request.message)(request_id, request, request.message, now_ms)
         if isinstance(request, FetchOffsets):
             return Effects().answer(request_id, self.group_offsets.fetch(request))
+        if isinstance(request, ProtocolRequest):
+            return self.protocols[request.group_type].handle(request_id, request.content, now_ms)
         assert isinstance(request, TopicsDeleted)
         effects = Effects()
         self.offset_protocol.delete_topics(request.names, effects)

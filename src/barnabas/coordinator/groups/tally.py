@@ -18,3 +18,4 @@ class GroupTally:
         self.offset_deletions = Meter(now_ns)  # because somebody said so
         self.classic_rebalances = Meter(now_ns)  # completed: the leader's assignment was taken
         self.consumer_rebalances = Meter(now_ns)  # begun: the group has a new epoch
+        self.share_rebalances = Meter(now_ns)  # as of consumer groups

@@ -24,6 +24,7 @@ __all__ = [
     "PACKED",
     "TICK",
     "input_blob",
+    "input_records",
     "internal_blobs",
     "offsets_blob",
     "output_batches",
@@ -68,6 +69,15 @@ def from_ipc(blob: bytes) -> pyarrow.Table:
 
 def input_blob(batch: pyarrow.RecordBatch) -> bytes:
     """Records as the source has read them, of one topic and partition."""
+    return to_ipc(_input(batch))
+
+
+def input_records(batch: pyarrow.RecordBatch, topic: str, partition: int) -> Iterator[InputRecord]:
+    """The same records for a task that runs where they are read."""
+    return _records(_input(batch), topic, partition)
+
+
+def _input(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     import pyarrow as pa
 
     names = ["offset", "timestamp", "key", "value"]
@@ -75,7 +85,7 @@ def input_blob(batch: pyarrow.RecordBatch) -> bytes:
         names.append("headers")
     columns = [batch.column(name) for name in names]
     columns[1] = columns[1].cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    return to_ipc(pa.RecordBatch.from_arrays(columns, names=names))
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def records_of(blob: bytes, topic: str, partition: int, intake: Intake) -> Iterator[InputRecord]:
@@ -85,9 +95,13 @@ def records_of(blob: bytes, topic: str, partition: int, intake: Intake) -> Itera
     sent = (table.schema.metadata or {}).get(POSITION)
     if sent is not None:
         merge_into(intake.position, decode_position(sent))
+    return _records(table, topic, partition)
+
+
+def _records(table: pyarrow.Table | pyarrow.RecordBatch, topic: str, partition: int) -> Iterator[InputRecord]:
     columns = [table.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
     headers: Iterable[Any] = repeat(())
-    if "headers" in table.column_names:
+    if "headers" in table.schema.names:
         headers = map(_headers, table.column("headers").to_pylist())
     return zip(repeat(topic), repeat(partition), *columns, headers, strict=False)
 

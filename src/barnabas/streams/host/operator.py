@@ -6,7 +6,7 @@ It runs in Spark's Python workers. Rows for tasks of other stages pass through i
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 from operator import itemgetter
 from typing import Any
@@ -18,14 +18,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from barnabas.spark.connector.writers import BATCH_ID, QUERY_ID
 from barnabas.streams.catalog.task_metrics import metrics_topic
 from barnabas.streams.host import cache
-from barnabas.streams.host.blobs import INPUT, OUTPUT, internal_blobs, offsets_blob, output_blobs, records_of
+from barnabas.streams.host.blobs import INPUT, records_of
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.counters import Intake
 from barnabas.streams.host.hosted import HostedTask
 from barnabas.streams.host.plan import Plan
+from barnabas.streams.host.routing import Sender, routed
 from barnabas.streams.host.state import CHUNKS, HEAD, TOKEN_BYTES, Head, StateLog
 from barnabas.streams.host.state_topic import Restored, StateTopic, records_of_entries
-from barnabas.streams.positions import Position, merge_into
+from barnabas.streams.positions import merge_into
 from barnabas.streams.runtime.task import InputRecord, Row
 
 __all__ = ["TaskOperator"]
@@ -75,7 +76,8 @@ class TaskOperator(StatefulProcessor):
         head = log.append(done.changes, task.snapshot(), token)
         cache.keep(query, self._stage, index, cache.Kept(task, head.next, token))
         rows = done.rows + self._state_rows(index, log, now) + self._metrics_rows(task, head, now)
-        yield from _spark_rows(plan, index, rows, task.position, self._offsets(index, given), now)
+        for packed in routed(plan, Sender(index, index), rows, task.position, self._offsets(index, given), now):
+            yield SparkRow(**packed._asdict())
 
     def _state_rows(self, index: int, log: StateLog, now: int) -> list[Row]:
         """The records for the state topic."""
@@ -155,35 +157,3 @@ def _query_and_batch() -> tuple[str, str]:
     context = TaskContext.get()
     assert context is not None, "the operator runs in tasks of Spark"
     return context.getLocalProperty(QUERY_ID) or "", context.getLocalProperty(BATCH_ID) or "0"
-
-
-def _spark_rows(
-    plan: Plan, index: int, rows: Iterable[Row], position: Position, offsets: dict[str, dict[str, int]], now: int
-) -> Iterator[SparkRow]:
-    output: list[Row] = []
-    internal: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        if not row.is_internal:
-            output.append(row)
-        elif row.topic in plan.looped:
-            output.append(row._replace(topic=f"{plan.application_id}-{row.topic}"))
-        else:
-            assert row.partition is not None
-            internal.setdefault((row.topic, row.partition), []).append(row)
-    for (topic, partition), part in internal.items():
-        target = plan.labels[plan.task(plan.internal_reader(topic), partition)]
-        for number, blob in enumerate(internal_blobs(part, position)):
-            yield _row(target, INPUT, topic, topic, index, number, -1, now, blob)
-    blobs = list(output_blobs(output))
-    if offsets:
-        blobs.append(offsets_blob(offsets))
-    for number, blob in enumerate(blobs):
-        yield _row(plan.labels[index], OUTPUT, "", "", index, number, -1, now, blob)
-
-
-def _row(
-    task: int, kind: int, topic: str, name: str, partition: int, first: int, end: int, now: int, blob: bytes
-) -> SparkRow:
-    return SparkRow(
-        task=task, kind=kind, topic=topic, name=name, partition=partition, first=first, end=end, now=now, blob=blob
-    )

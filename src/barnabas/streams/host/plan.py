@@ -2,7 +2,8 @@
 
 Sub-topologies that are connected by repartition topics become stages: stage 0 reads topics, stage 1 what stage 0
 repartitions, and so on. Each stage is one stateful operator of the query, and the shuffle between two operators
-replaces the repartition topic. A connection that leads back to an earlier sub-topology, as the answers of a
+replaces the repartition topic. A sub-topology that reads topics and has no state needs no operator: it runs where the
+records are read, before stage 0. A connection that leads back to an earlier sub-topology, as the answers of a
 foreign-key join do, cannot be a shuffle within one batch: it is a topic of the cluster, which the query reads in a
 later batch. Pure.
 """
@@ -22,7 +23,7 @@ from barnabas.streams.runtime.task import RECORD_BYTES_MAX, Task
 from barnabas.streams.topology.copartition import check_partitions, task_counts
 from barnabas.streams.topology.node import SubTopology, Topology
 from barnabas.streams.topology.operators import GlobalTableJoin, Process
-from barnabas.streams.topology.stages import stages_of
+from barnabas.streams.topology.stages import stages_of, stateless_of
 
 __all__ = ["Plan", "Reader", "TaskPlace", "make_plan"]
 
@@ -53,7 +54,7 @@ class Plan:
     partitions: number of partitions of every topic that is read, and of output topics with a custom partitioner.
     tasks: all tasks. A task is known by its index in this tuple.
     labels: the label of each task in Spark's shuffle.
-    stages: the stage of each sub-topology.
+    stages: the stage of each sub-topology; -1 if it is stateless and runs where records are read.
     readers: topic of the cluster -> its reader. patterns: the same for topics that are read by a pattern.
     looped: repartition topics that are topics of the cluster, by the names that they have in the topology.
     copies: topic of a global table -> tasks that have a copy of it.
@@ -84,7 +85,7 @@ class Plan:
     @property
     def is_atomic(self) -> bool:
         """Whether each task depends on topics of the cluster only, so that its transaction is complete by itself."""
-        return self.stage_count == 1 and not self.copies
+        return len(set(self.stages.values())) == 1 and not self.copies
 
     def is_read(self, topic: str) -> bool:
         """Whether a topic of the cluster is read by name: a source, or a repartition topic that leads back."""
@@ -105,6 +106,19 @@ class Plan:
 
     def stage(self, task: int) -> int:
         return self.stages[self.tasks[task].number]
+
+    def is_stateless(self, number: int) -> bool:
+        """Whether a sub-topology runs where records are read."""
+        return self.stages[number] < 0
+
+    def sender(self, task: int, topic: str) -> int:
+        """The number of the sender of what a stateless task makes of a topic; a task of a stage has its index.
+
+        Topics of a stateless sub-topology are read apart from each other, so the order is within a topic only.
+        """
+        number = self.tasks[task].number
+        topics = sorted(reader.topic for reader in self.readers.values() if reader.number == number)
+        return task + len(self.tasks) * (topics.index(topic) if topic in topics else 0)
 
     def task(self, number: int, partition: int) -> int:
         """The index of a task. Raises TopologyError if the partition is new."""
@@ -147,12 +161,13 @@ def make_plan(
     record_bytes_max: largest value that the application can write.
     Raises TopologyError if topics that are joined differ in their number of partitions, or if there are too many tasks.
     """
+    partitions = {**partitions, **{name: source.frame_partitions for name, source in topology.frames.items()}}
     known = check_partitions(topology, partitions)
     counts = task_counts(topology, known)
     tasks = tuple(TaskPlace(number, each) for number, count in sorted(counts.items()) for each in range(count))
     if len(tasks) > TASKS_MAX:
         raise TopologyError(f"the application has {len(tasks)} tasks; the limit is {TASKS_MAX}")
-    stages, looped = stages_of(topology)
+    stages, looped = stages_of(topology, stateless_of(topology))
     state_partitions = state_partitions or max(1, min(len(tasks), partitions_max))
     intervals = _tick_intervals(topology, known, counts)
     return Plan(

@@ -19,7 +19,7 @@ from barnabas.streams.host.checkpoint import Note, Origin, read_note, write_note
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.plan import Plan, make_plan
 from barnabas.streams.host.query import state_partitions, written
-from barnabas.streams.host.rebuild import rebuild
+from barnabas.streams.host.rebuild import RebuildRefused, rebuild
 from barnabas.streams.host.registration import (
     check_newest,
     check_unused,
@@ -125,9 +125,11 @@ def start(
         check_newest(note, told)
         checkpoint = f"{home}/checkpoint"
         source = _records(spark, topology, plan, options, note.origin)
-        return _start(spark, code, plan, source, state_topic, options, checkpoint, trigger=None if once else trigger)
+        return _start(
+            spark, topology, code, plan, source, state_topic, options, checkpoint, trigger=None if once else trigger
+        )
 
-    reads = [*topology.source_topics, *(each.pattern for each in topology.source_patterns)]
+    reads = [*topology.cluster_topics, *(each.pattern for each in topology.source_patterns)]
     name = app.application_id
     about = About(name, name, [f"topic {each}" for each in reads], ", ".join(topology.sink_topics), "application")
     return AppRun(about, start_query, once=once, is_looped=bool(plan.looped))
@@ -157,6 +159,12 @@ def _prepared(
         check_unused(topology.application_id, client)
     partitions = create_internal_topics(topology, plan, client)
     if note is None:
+        if known is not None and topology.frames:
+            raise RebuildRefused(
+                f"the checkpoint of {topology.application_id} is missing. It has the positions of the DataFrames "
+                f"{', '.join(topology.frames)}, so the state cannot be rebuilt. Restore the checkpoint, or start anew: "
+                f"`barnabas streams reset {topology.application_id}`"
+            )
         origin = None if known is None else rebuild(known, {**plan.partitions, **now.partitions}, client)
         note = replace(now, generation=new_generation(), origin=origin)
     register(note, topology, plan, home, client)
@@ -176,9 +184,10 @@ def _partitions_max(spark: SparkSession) -> int:
 
 def _start(
     spark: SparkSession,
+    topology: Topology,
     code: AppCode,
     plan: Plan,
-    records: DataFrame,
+    records: DataFrame | None,
     state_topic: StateTopic,
     options: Mapping[str, str],
     checkpoint: str,
@@ -186,7 +195,10 @@ def _start(
     trigger: str | None,
 ) -> StreamingQuery:
     limit = _limit(spark, STATE_LIMIT, STATE_BYTES_MAX)
-    frame = written(records, _ticks(spark, plan), code, plan, state_bytes_max=limit, state_topic=state_topic)
+    frames = {name: source.frame(spark) for name, source in topology.frames.items() if source.frame is not None}
+    frame = written(
+        records, _ticks(spark, plan), code, plan, state_bytes_max=limit, state_topic=state_topic, frames=frames
+    )
     told = {"kafka.max.request.size": str(MESSAGE_BYTES_MAX)} | dict(options)
     writer: Any = frame.writeStream.format("barnabas").options(**told).outputMode("append")
     writer = writer.option("includeTimestamp", "true").option("offsetsGroup", plan.application_id)
@@ -201,9 +213,11 @@ def _start(
 
 def _records(
     spark: SparkSession, topology: Topology, plan: Plan, options: Mapping[str, str], origin: Origin | None
-) -> DataFrame:
-    """All topics of the application, by one source: so there is one offset log and one group."""
-    topics = [*topology.source_topics, *(topology.decorate(topic) for topic in sorted(plan.looped))]
+) -> DataFrame | None:
+    """All topics of the application, by one source: so there is one offset log and one group. None without topics."""
+    topics = [*topology.cluster_topics, *(topology.decorate(topic) for topic in sorted(plan.looped))]
+    if not topics and not topology.source_patterns:
+        return None
     reader: Any = spark.readStream.format("barnabas").options(**options)
     if topology.source_patterns:
         patterns = [*map(re.escape, topics), *(each.pattern for each in topology.source_patterns)]

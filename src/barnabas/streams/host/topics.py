@@ -32,7 +32,7 @@ def partitions_of(topology: Topology, client: Mapping[str, str]) -> dict[str, in
 
     Raises TopologyError if a topic that is written with a partitioner of the user does not exist.
     """
-    names = {*topology.source_topics, *topology.sink_topics}
+    names = {*topology.cluster_topics, *topology.sink_topics}
     cluster = link(ConsumerSettings, client).cluster
     run = link(ConsumerSettings, client).run
     patterns = topology.source_patterns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.streams.topology.java_order import TreeSet, hash_order
 from barnabas.streams.topology.node import Node, SubTopology, Topology
 from barnabas.streams.topology.operators import Sink, Source
-from barnabas.streams.topology.stages import stages_of
+from barnabas.streams.topology.stages import stages_of, stateless_of
 
 __all__ = ["describe", "describe_execution"]
 
@@ -87,15 +87,19 @@ def describe_execution(topology: Topology) -> str:
     """Return how each part runs here: tasks, repartitions and the stores that have changelogs."""
     lines = ["How it runs:"]
     _, looped = stages_of(topology)
+    stateless = stateless_of(topology)
     for each in topology.sub_topologies:
         read = [topic for topic in each.topics if topic not in topology.internal_topics]
         internal = [topic for topic in each.topics if topic in topology.internal_topics]
         if each.is_global:
             lines.append(f"  Sub-topology {each.number}: every task has a copy of {', '.join(read)}")
             continue
-        lines.append(f"  Sub-topology {each.number}: one task for each partition")
-        if read:
-            lines.append(f"    reads topics: {', '.join(read)}")
+        where = ", stateless: it runs where the records are read" if each.number in stateless else ""
+        lines.append(f"  Sub-topology {each.number}: one task for each partition{where}")
+        topics = [topic for topic in read if topic not in topology.frames]
+        if topics:
+            lines.append(f"    reads topics: {', '.join(topics)}")
+        lines += [f"    reads a DataFrame: {name}" for name in read if name in topology.frames]
         for topic in internal:
             if topic in looped:
                 lines.append(f"    leads back, so read from a topic in a later batch: {topology.decorate(topic)}")

@@ -85,6 +85,18 @@ class Topology:
         return list(dict.fromkeys(topic for each in sources for topic in each.topics))
 
     @property
+    def frames(self) -> dict[str, Source]:
+        """The sources that read DataFrames of Spark, by the names that stand for their topics."""
+        operators = [node.operator for node in self.nodes.values()]
+        return {each.topics[0]: each for each in operators if isinstance(each, Source) and each.frame is not None}
+
+    @property
+    def cluster_topics(self) -> list[str]:
+        """The source topics without the names of DataFrames."""
+        frames = self.frames
+        return [topic for topic in self.source_topics if topic not in frames]
+
+    @property
     def source_patterns(self) -> list[re.Pattern[str]]:
         """Patterns of topics that are read from outside."""
         operators = [node.operator for node in self.nodes.values()]

@@ -44,7 +44,10 @@ class Operator:
 
 @dataclass(eq=False)
 class Source(Operator):
-    """Reads topics: by name, by pattern, or an internal topic. ``at`` takes the timestamp from the value."""
+    """Reads topics: by name, by pattern, or an internal topic. ``at`` takes the timestamp from the value.
+
+    ``frame`` makes a DataFrame of Spark whose rows are read instead of a topic; it has ``frame_partitions`` tasks.
+    """
 
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None = None
@@ -53,6 +56,8 @@ class Source(Operator):
     at: Function | None = None
     payload: Payload = "value"
     is_internal: bool = False
+    frame: Function | None = None
+    frame_partitions: int = 1
 
 
 @dataclass(eq=False)

@@ -17,13 +17,15 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 from pyspark.sql import Row as SparkRow
 
-from barnabas.streams import App, tumbling
+from barnabas.streams import App, DeadLetter, drive, tumbling
 from barnabas.streams.host import cache, operator, state
 from barnabas.streams.host.blobs import OUTPUT, output_batches
 from barnabas.streams.host.code import AppCode
 from barnabas.streams.host.operator import TaskOperator
 from barnabas.streams.host.packing import Packing
 from barnabas.streams.host.plan import make_plan
+from barnabas.streams.host.routing import Packed
+from barnabas.streams.host.routing import routed as route
 from barnabas.streams.host.state_topic import Restored, StateTopic, assemble
 from barnabas.streams.positions import decode_position
 
@@ -51,7 +53,17 @@ left.outer_join(right, lambda one, other: f"{one}+{other}", store="joined").to_s
     .to("closed")
 )
 
-ROW = operator._row
+routed = App("routed", on_error=DeadLetter("dead"))
+both = routed.stream("left", value=str).merge(routed.stream("right", value=str))
+both.filter(lambda value: value is not None and "ant" in value).map_values(str.upper, value=str).to("upper")
+both.map_values(lambda value: len(value), value=int).to("sizes")  # a null value is a dead letter
+both.group_by(lambda value: value[:3], key=str, name="first").aggregate(
+    lambda: "", lambda found, value: f"{found} {value}", value=str
+).to_stream().to("found")
+
+copied = App("copied", on_error=DeadLetter("dead"))
+copied.stream("left", value=str).map_values(lambda value: value.split()[0], value=str).to("first")
+
 PARTITIONS = {"lines": 3, "left": 2, "right": 2, "clicks": 2}
 WORDS = ("ant", "bee", "cow", "dog")
 Record = tuple[str, int, str, str | None, int]  # topic, partition, key, value, timestamp
@@ -169,7 +181,7 @@ class Spark:
                 "headers": pa.nulls(1, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
                 "now": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC")),
             }
-            for batch in Packing(self.plan)(iter([pa.RecordBatch.from_pydict(columns)])):
+            for batch in Packing(self.plan, self.code)(iter([pa.RecordBatch.from_pydict(columns)])):
                 yield from (SparkRow(**row) for row in batch.to_pylist())
 
 
@@ -245,18 +257,54 @@ def test_a_batch_that_is_repeated_after_a_rebuild_is_not_applied_twice(monkeypat
     assert (first[0][1], first[0][2]) == (b"ant", b"3")
 
 
+@pytest.mark.parametrize("app", [routed, copied], ids=["routed", "copied"])
+@pytest.mark.parametrize("seed", range(3))
+def test_stateless_parts_run_where_records_are_read(app: App, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Spark(app, seed)
+    assert spark.plan.is_stateless(0)
+    assert spark.plan.stage_count == (1 if app is routed else 0)
+    given = batches(app, seed)
+    found = sorted(_comparable(each) for batch in given for each in spark.run(sorted(batch, key=_by_time), monkeypatch))
+    with drive(app, partitions=2) as driver:
+        for batch in given:
+            for topic, partition, key, value, at in sorted(batch, key=_by_time):
+                content = None if value is None else value.encode()
+                driver.send_bytes(topic, key.encode(), content, at=at, partition=partition)
+        expected = [
+            (topic, row.key, row.value)
+            for topic in ("upper", "sizes", "found", "first", "dead")
+            for row in driver.read_rows(topic)
+        ]
+    assert found == sorted(_comparable(each) for each in expected)
+
+
+def _by_time(record: Record) -> tuple[int, str, int]:
+    """The order of a merge: by time, and records of one time by their topic and partition."""
+    return record[4], record[0], record[1]
+
+
+def _comparable(row: tuple[Any, ...]) -> tuple[str, bytes, bytes]:
+    return row[0], row[1] or b"", row[2] or b""
+
+
+def _kept(rows: list[Packed], given: Iterator[Packed]) -> Iterator[Packed]:
+    for each in given:
+        rows.append(each)
+        yield each
+
+
 def test_changelog_rows_have_the_position_of_all_tasks_whose_records_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Spark(counting, 1)
     positions = []
     for batch in ([("lines", 0, "k", "ant", 0), ("lines", 2, "k", "ant", 0)], [("lines", 2, "k", "ant", 1)]):
         rows: list[Any] = []
-        monkeypatch.setattr(operator, "_row", lambda *cells, rows=rows: rows.append(cells) or ROW(*cells))
+        monkeypatch.setattr(operator, "routed", lambda *given, rows=rows: _kept(rows, route(*given)))
         spark.run(batch, monkeypatch)
         cells = [
             row
             for cell in rows
-            if cell[1] == OUTPUT
-            for part in output_batches([cell[-1]])
+            if cell.kind == OUTPUT
+            for part in output_batches([cell.blob])
             for row in part.to_pylist()
             if row["topic"] == "counting-counts-changelog"
         ]

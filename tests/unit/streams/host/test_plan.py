@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from barnabas.streams import App, Processor, Record
@@ -21,8 +23,27 @@ def counted() -> App:
     return app
 
 
-def test_a_repartition_makes_a_second_stage_with_tasks_of_its_own() -> None:
+def test_a_stateless_part_before_a_repartition_needs_no_stage() -> None:
     plan = plan_of(counted(), lines=3)
+    assert plan.stages == {0: -1, 1: 0}
+    assert plan.stage_count == 1
+    assert not plan.is_atomic, "tasks send records to each other"
+    app = App("app")
+    app.stream("lines").filter(lambda value: value).to("out")
+    assert plan_of(app, lines=3).stage_count == 0
+    assert plan_of(app, lines=3).is_atomic
+
+
+def test_parts_that_read_by_a_pattern_or_run_processors_have_a_stage() -> None:
+    app = App("app")
+    app.stream(re.compile("l.*")).to("out")
+    assert plan_of(app, lines=3).stage_count == 1
+
+
+def test_a_repartition_makes_a_second_stage_with_tasks_of_its_own() -> None:
+    app = App("app")
+    app.stream("lines", value=str).group_by_key().count().to_stream().group_by(lambda count: count).count()
+    plan = plan_of(app, lines=3)
     assert plan.stages == {0: 0, 1: 1}
     assert plan.tasks == tuple(TaskPlace(number, partition) for number in (0, 1) for partition in range(3))
     assert not plan.looped

@@ -1,0 +1,1 @@
+"""Share-partitions of the partitions that this broker leads: acquisition, acknowledgement, sessions, persistence."""
