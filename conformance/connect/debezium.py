@@ -12,7 +12,7 @@ import psycopg
 from tools.connect_jars import debezium_plugins
 from tools.postgres_server import PostgresServer
 
-from conformance.connect.events import TopicReader, differences
+from conformance.connect.events import ChangeEvent, TopicReader, differences
 from conformance.connect.workers import ConnectWorker, KafkaWorker, OurWorker
 from conformance.connect.workload import SCHEMA, TABLES, Workload
 
@@ -22,13 +22,18 @@ THEIRS, OURS = "debezium", "barnabas"
 class Judge:
     """Both workers on one broker, and a database for each comparison."""
 
-    def __init__(self, bootstrap: str, server: PostgresServer, kafka: ConnectWorker, ours: ConnectWorker) -> None:
+    def __init__(self, bootstrap: str, server: PostgresServer, workers: Mapping[str, ConnectWorker]) -> None:
         self._server = server
-        self._workers = {THEIRS: kafka, OURS: ours}
+        self._workers = workers
         self._reader = TopicReader(bootstrap)
 
     def compare(self, name: str, seed: int, transactions: int, config: Mapping[str, str]) -> dict[str, list[str]]:
         """Run a workload under both connectors; return the differences by topic."""
+        self.run(name, seed, transactions, config)
+        return self._differences(name, config)
+
+    def run(self, name: str, seed: int, transactions: int, config: Mapping[str, str]) -> None:
+        """Run a workload under all connectors, until their topics have all of it."""
         database = self._server.database(name)
         # Python's datetime, the type of Connect's own timestamps, has no infinity.
         workload = Workload(seed, with_infinity=config.get("time.precision.mode") != "connect")
@@ -46,7 +51,10 @@ class Judge:
             for who, worker in self._workers.items():
                 self._reader.wait_for(f"{name}-{who}.public.marker", b"the end")
                 worker.request("DELETE", f"/connectors/{name}-{who}")
-        return self._differences(name, config)
+
+    def events(self, name: str, who: str, topic: str) -> list[ChangeEvent]:
+        """Return the events of a connector in one of its topics."""
+        return self._reader.events(f"{name}-{who}.{topic}", f"{name}-{who}")
 
     def _config(self, name: str, who: str, more: Mapping[str, str]) -> dict[str, str]:
         return {
@@ -81,7 +89,7 @@ class Judge:
             topics.append("transaction")
         found: dict[str, list[str]] = {}
         for topic in topics:
-            theirs, ours = (self._reader.events(f"{name}-{who}.{topic}", f"{name}-{who}") for who in (THEIRS, OURS))
+            theirs, ours = (self.events(name, who, topic) for who in (THEIRS, OURS))
             found[topic] = differences(theirs, ours)
         return found
 
@@ -96,6 +104,6 @@ def judge(bootstrap: str) -> Iterator[Judge]:
                 KafkaWorker(bootstrap, Path(directory), group="theirs", plugins=[debezium_plugins()]) as kafka,
                 OurWorker(bootstrap, Path(directory), group="ours") as ours,
             ):
-                yield Judge(bootstrap, server, kafka, ours)
+                yield Judge(bootstrap, server, {THEIRS: kafka, OURS: ours})
         finally:
             server.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -68,9 +68,14 @@ class TopicReader:
 
     def events(self, topic: str, prefix: str) -> list[ChangeEvent]:
         """Return the events of a topic; ``prefix`` is the connector's topic prefix, which is taken out of names."""
-        found = [_event(record, prefix) for record in self.raw(topic)]
-        # Debezium follows the delete of a row without a key by a record without key and value.
-        return [event for event in found if event.key is not None or event.value is not None]
+        return events_of(self.raw(topic), prefix)
+
+
+def events_of(records: Iterable[Any], prefix: str) -> list[ChangeEvent]:
+    """Return the events of records, which have a key, a value and headers."""
+    found = [_event(record, prefix) for record in records]
+    # Debezium follows the delete of a row without a key by a record without key and value.
+    return [event for event in found if event.key is not None or event.value is not None]
 
 
 def _event(record: Any, prefix: str) -> ChangeEvent:
@@ -110,7 +115,7 @@ def differences(theirs: list[ChangeEvent], ours: list[ChangeEvent]) -> list[str]
     if len(theirs) != len(ours):
         found.append(f"they have {len(theirs)} events, we have {len(ours)}")
     seen: dict[str, int] = {}
-    pairs = zip(_in_order(theirs), _in_order(ours), strict=False)
+    pairs = zip(in_order(theirs), in_order(ours), strict=False)
     for number, (their, our) in enumerate(pairs):
         for name in ChangeEvent._fields:
             for path, text in compare(getattr(their, name), getattr(our, name), name):
@@ -120,7 +125,7 @@ def differences(theirs: list[ChangeEvent], ours: list[ChangeEvent]) -> list[str]
     return found
 
 
-def _in_order(events: list[ChangeEvent]) -> list[ChangeEvent]:
+def in_order(events: list[ChangeEvent]) -> list[ChangeEvent]:
     """Return events as they came, but the rows of a snapshot by key: two snapshots need not read in the same order."""
     is_read = [_payload(event).get("op") == "r" for event in events]
     reads = [event for event, read in zip(events, is_read, strict=True) if read]

@@ -41,7 +41,10 @@ class ConnectWorker:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = directory / f"{self.title}-{self.port}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self.client = httpx.Client(base_url=self.url, timeout=REQUEST_SECONDS_MAX)
+        self.client = self._new_client()
+
+    def _new_client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=REQUEST_SECONDS_MAX)
 
     def command(self) -> list[str]:
         """Return the command that runs the worker."""
@@ -67,6 +70,8 @@ class ConnectWorker:
 
     def start(self) -> Self:
         """Start the worker; return when it takes connectors."""
+        if self.client.is_closed:
+            self.client = self._new_client()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -83,6 +88,7 @@ class ConnectWorker:
 
     def stop(self) -> None:
         """Stop the worker in order; kill it if it does not end."""
+        self.client.close()
         if self._process is None:
             return
         self._process.terminate()
@@ -114,7 +120,6 @@ class ConnectWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        self.client.close()
 
     def request(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """Send a request; one that comes while the workers elect a leader or rebalance is repeated."""
@@ -170,8 +175,9 @@ class KafkaWorker(ConnectWorker):
             **{f"{each}.storage.replication.factor": "1" for each in ("config", "offset", "status")},
             "listeners": self.url,
             "offset.flush.interval.ms": "500",
-            "plugin.path": ",".join(str(path) for path in self._plugins),
         }
+        if self._plugins:
+            settings["plugin.path"] = ",".join(str(path) for path in self._plugins)
         path = self.directory / "kafka-worker.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         libraries = connect_libraries()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import httpx
 from bench.peers import Peer
 
 from barnabas.client.admin.topics import NewTopic
@@ -91,7 +92,7 @@ def outcome(test: str, differences: Callable[[], Sequence[str]]) -> Outcome:
     started = time.monotonic()
     try:
         found = differences()
-    except (WorkerFailed, TimeoutError) as error:
+    except (WorkerFailed, TimeoutError, httpx.HTTPError) as error:
         return Outcome(test, Verdict.FAIL, one_line(str(error)), time.monotonic() - started)
     for text in found:
         print(f"  {test}: {text}", flush=True)

@@ -27,6 +27,7 @@ def main() -> None:
         say(event="running", name=name, epoch=epoch)
         if topic:
             say(event="topics", name=name, topics=[topic])
+            say(event="details", name=name, details={"slot": "shop", "slot_wal_bytes": 4096})
         if topic and not command["entries"]:
             say(event="offsets", name=name, entries=[[{"filename": config["file"]}, {"position": 6}]])
         if topic == "dies":

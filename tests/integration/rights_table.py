@@ -355,6 +355,12 @@ OTHER_WAYS: dict[str, tuple[Callable[[], Message], int | None, list[tuple[Operat
         [(May.READ, G), (May.DESCRIBE, T)],
     ),
     "a batch of a transaction": (
-        lambda: produce_request(TOPIC, batch(b"x"), transactional_id=TXN), 12, [(May.WRITE, X), (May.WRITE, T)],
+        lambda: produce_request(
+            TOPIC,
+            batch(b"x", is_transactional=True, producer_id=7, producer_epoch=0, base_sequence=0),
+            transactional_id=TXN,
+        ),
+        12,
+        [(May.WRITE, X), (May.WRITE, T)],
     ),
 }  # fmt: skip

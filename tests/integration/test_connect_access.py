@@ -17,7 +17,7 @@ import pytest
 from certificates import Authority
 from connect_workers import in_a_loop, until, worker
 
-from barnabas import ConsumerSettings, TopicPartition, blocking
+from barnabas import ConsumerSettings, ProducerSettings, TopicPartition, blocking
 from barnabas.connect.errors import ConfigError
 from barnabas.connect.worker.settings import WorkerSettings
 from barnabas.connect.worker.worker import Worker
@@ -142,7 +142,7 @@ def test_secrets_appear_nowhere(broker: Broker, tmp_path: Path) -> None:
                 return False
 
         wait(is_healthy)
-        with blocking.Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        with blocking.Producer(ProducerSettings.of({"bootstrap.servers": broker.bootstrap_servers})) as producer:
             producer.send("orders", json.dumps({"schema": None, "payload": {"id": 1}}).encode())
         for name, config in (("plain", SQL_SINK), ("referring", referring)):
             assert ask("PUT", f"/connectors/{name}/config", json=config).status_code == 201

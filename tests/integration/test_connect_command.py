@@ -72,7 +72,9 @@ async def test_files_are_applied_and_managed(
             ("more", "RUNNING", "source"),
         ]
         assert "1/1 running" in await connect("list")
-        assert "/tmp/more.txt" in await connect("describe", "more")
+        described = await connect("describe", "more")
+        assert "/tmp/more.txt" in described
+        assert "4096" in described, "what the source reports about itself"
         assert await connect("stop", "more") == "more: stopped\n"
         await reaches(client, "more", "STOPPED")
         entry = [{"partition": {"filename": "/tmp/more.txt"}, "offset": {"position": 2}}]

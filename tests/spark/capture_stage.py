@@ -149,7 +149,6 @@ class Stage:
     def close(self) -> None:
         for worker in self.workers:
             worker.stop()
-            worker.client.close()
         self.server.stop()
         self.broker.__exit__(None, None, None)
 

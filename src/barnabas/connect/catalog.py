@@ -33,6 +33,7 @@ CONNECTORS: Final[tuple[Kind, ...]] = ("source", "sink")
 # Modules of this package that hold plugins. Each must import without its optional dependencies.
 BUILT_IN: Final = (
     "barnabas.connect.converters",
+    "barnabas.connect.avro_converter",
     "barnabas.connect.transforms.fields",
     "barnabas.connect.transforms.headers",
     "barnabas.connect.transforms.routing",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -49,6 +50,7 @@ class HttpServer:
         self._pages = pages
         self._server: asyncio.Server | None = None
         self._tasks = Tasks()
+        self._open: OrderedDict[asyncio.Task[None], asyncio.Task[None]] = OrderedDict()  # by age
         self.host = ""
         self.port = 0
 
@@ -74,10 +76,12 @@ class HttpServer:
         await self._tasks.stop()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= CONNECTIONS_MAX:
-            writer.transport.abort()
-            return
-        self._tasks.start(self._serve(reader, writer), "http")
+        if len(self._open) >= CONNECTIONS_MAX:
+            # Slow clients may hold all places, and health checks must get through: the oldest connection ends.
+            self._open.popitem(last=False)[1].cancel()
+        task = self._tasks.start(self._serve(reader, writer), "http")
+        self._open[task] = task
+        task.add_done_callback(lambda done: self._open.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -82,6 +82,10 @@ class LogDirectory:
         """Lock a directory, check its identity, and remove the mark of a clean shutdown."""
         disk = world.disk
         await make_directory(disk, path)
+        disk.restrict(path)  # it may have been made by Kafka, or by hand
+        metadata = f"{path}/{METADATA_TOPIC}-0"
+        if disk.exists(metadata):
+            disk.restrict(metadata)  # its log has credentials
         lock = disk.lock(f"{path}/{LOCK_FILE}")
         try:
             properties = read_meta_properties(disk, path)

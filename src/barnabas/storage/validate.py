@@ -28,6 +28,7 @@ from barnabas.wire.batch import (
     LENGTH_MIN,
     LENGTH_OVERHEAD,
     MAGIC,
+    TRANSACTIONAL,
     BatchHeader,
     new_tuple,
     read_header,
@@ -145,6 +146,11 @@ class Validated(NamedTuple):
 def is_packed(records: Buffer) -> bool:
     """Whether a batch is compressed."""
     return len(records) >= HEADER_BYTES and records[CODEC_POSITION] & CODEC_MASK != 0
+
+
+def is_transactional(records: Buffer) -> bool:
+    """Whether a batch belongs to a transaction."""
+    return len(records) >= HEADER_BYTES and records[CODEC_POSITION] & TRANSACTIONAL != 0
 
 
 def needs_worker(records: Buffer) -> bool:

@@ -139,6 +139,9 @@ class Disk(Protocol):
     def make_directory(self, path: str) -> None:
         """With its parents; nothing happens if it is there."""
 
+    def restrict(self, path: str) -> None:
+        """Take the access of other users away from a directory and the files in it, as far as this user may."""
+
     def rename(self, source: str, target: str) -> None:
         """Atomically, over an existing file if need be; directories too."""
 

@@ -84,6 +84,9 @@ class MemoryDisk:
     def is_directory(self, path: str) -> bool:
         return isinstance(self._find(path), _Directory)
 
+    def restrict(self, path: str) -> None:
+        """Nothing to do: memory has no other users."""
+
     def make_directory(self, path: str) -> None:
         directory = self._root
         for name in _names(path):

@@ -12,6 +12,7 @@ import fcntl
 import os
 import resource
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from barnabas.world.disk import AlreadyLocked, DiskFailure, PathGone
@@ -64,6 +65,13 @@ class RealDisk:
 
     def make_directory(self, path: str) -> None:
         _called(os.makedirs, path, DIRECTORY_MODE, True)
+
+    def restrict(self, path: str) -> None:
+        with suppress(OSError):  # of another user, or on a file system without modes
+            os.chmod(path, DIRECTORY_MODE)
+            for entry in os.scandir(path):
+                if entry.is_file(follow_symlinks=False):
+                    os.chmod(entry.path, FILE_MODE)
 
     def rename(self, source: str, target: str) -> None:
         _called(os.replace, source, target)

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
+import pytest
 from waiting import until_async
 
 from barnabas.broker.controller.link import ControllerLink
 from barnabas.broker.node.broker_life import Phase
-from barnabas.broker.node.lifecycle import Lifecycle
+from barnabas.broker.node.lifecycle import CannotRegister, Lifecycle
 from barnabas.model import errors
 from barnabas.testing.loop import SimulatedLoop, simulate
 from barnabas.testing.world import simulated_world
@@ -44,6 +45,39 @@ class Controller:
 
 
 Story: TypeAlias = Callable[[Lifecycle, Controller, list[str]], Awaitable[None]]
+
+
+def test_a_broker_that_was_a_member_registers_however_long_it_takes() -> None:
+    """One that no cluster knows gives up after ``initial.broker.registration.timeout.ms``."""
+
+    async def whole(*, was_member: bool) -> int:
+        world = simulated_world(cast(SimulatedLoop, asyncio.get_running_loop()), 1)
+        controller = Controller()
+        controller.refuses = True
+        timers = Timers(world.clock)
+        lifecycle = Lifecycle(
+            world=world,
+            timers=timers,
+            link=cast(ControllerLink, controller),
+            registration=BrokerRegistrationRequest,
+            registered=lambda: None,
+            metadata_offset=lambda: 0,
+            online_directories=list,
+            heartbeat_interval_ms=INTERVAL_MS,
+            session_timeout_ms=1000,
+            registration_timeout_ms=1000,
+            was_member=lambda: was_member,
+            is_controlled=lambda: False,
+        )
+        timers.after(60_000, lambda: setattr(controller, "refuses", False))
+        try:
+            return await lifecycle.register()
+        finally:
+            await lifecycle.stop()
+
+    assert simulate(lambda: whole(was_member=True), seed=1) == EPOCH
+    with pytest.raises(CannotRegister):
+        simulate(lambda: whole(was_member=False), seed=1)
 
 
 def tell(story: Story) -> None:

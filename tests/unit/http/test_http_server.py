@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from barnabas.http.server import HEAD_BYTES_MAX, TURN_SECONDS_MAX, HttpServer, Page
+from barnabas.http.server import CONNECTIONS_MAX, HEAD_BYTES_MAX, TURN_SECONDS_MAX, HttpServer, Page
 
 
 def ask(request: bytes, pages: dict[str, Callable[[], Page]] | None = None) -> tuple[str, str]:
@@ -114,3 +114,25 @@ def test_after_a_page_that_raises_the_server_answers_others() -> None:
         await server.stop()
 
     asyncio.run(work())
+
+
+def test_a_probe_is_answered_while_slow_clients_hold_all_places() -> None:
+    async def talk() -> bytes:
+        server = HttpServer({"/live": lambda: Page(200, ("yes\n",))})
+        await server.start("127.0.0.1", 0)
+        slow = []
+        try:
+            for _ in range(CONNECTIONS_MAX + 3):
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                writer.write(b"GET /live HTTP/1.1\r\n")  # and no more of it
+                slow.append(writer)
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            slow.append(writer)
+            writer.write(b"GET /live HTTP/1.1\r\n\r\n")
+            return await asyncio.wait_for(reader.read(), 10)
+        finally:
+            for writer in slow:
+                writer.transport.abort()
+            await server.stop()
+
+    assert asyncio.run(talk()).startswith(b"HTTP/1.1 200")

@@ -26,11 +26,10 @@ async def handle(request: Request, message: ElectLeadersRequest) -> ElectLeaders
 
 
 def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    """The error in every partition, as version 0 has no other place; a request for all partitions names none."""
-    if message.topic_partitions is None:
-        return ElectLeadersResponse(error_code=error.error.code)
+    """The error for the whole, which version 0 has no place for, and for every partition that is named."""
     row = ElectLeadersResponse.PartitionResult
     return ElectLeadersResponse(
+        error_code=error.error.code,
         replica_election_results=[
             ElectLeadersResponse.ReplicaElectionResult(
                 topic=topic.topic,
@@ -39,8 +38,8 @@ def refuse(message: ElectLeadersRequest, error: ApiError) -> ElectLeadersRespons
                     for index in topic.partitions
                 ],
             )
-            for topic in message.topic_partitions
-        ]
+            for topic in message.topic_partitions or ()
+        ],
     )
 
 

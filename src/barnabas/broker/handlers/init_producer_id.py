@@ -19,6 +19,7 @@ from barnabas.broker.requests.request import Request
 from barnabas.coordinator.runtime.effects import ProducerIdEpoch
 from barnabas.coordinator.transactions.requests import InitProducer
 from barnabas.model import errors
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.wire.api import ApiKey
@@ -56,4 +57,8 @@ def _needs(request: GuardedRequest, message: InitProducerIdRequest) -> None:
         request.require_cluster(Operation.IDEMPOTENT_WRITE)
 
 
-API: Final = Api(ApiKey.INIT_PRODUCER_ID, handle, at=CLIENT, needs=_needs)
+def refuse(message: InitProducerIdRequest, error: ApiError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.error.code, producer_epoch=NO_PRODUCER_EPOCH)
+
+
+API: Final = Api(ApiKey.INIT_PRODUCER_ID, handle, at=CLIENT, needs=_needs, refuse=refuse)

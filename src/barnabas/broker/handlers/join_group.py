@@ -36,6 +36,7 @@ async def handle(request: Request, message: JoinGroupRequest) -> JoinGroupRespon
                 client_id=client_id,
                 client_host=f"/{request.connection.peer[0]}",
                 new_member_id="" if message.member_id else groups.new_member_id(message.group_instance_id or client_id),
+                may_describe=None if request.asker is None else request.asker.may_describe,
             ),
         )
     except ApiError as error:

@@ -68,7 +68,10 @@ def _is_by_id(message: MetadataRequest) -> bool:
 
 def _refused(message: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(
-        topics=[Row(error_code=errors.INVALID_REQUEST.code, name=topic.name or "") for topic in message.topics or ()]
+        topics=[
+            Row(error_code=errors.INVALID_REQUEST.code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in message.topics or ()
+        ]
     )
 
 
@@ -171,8 +174,10 @@ def _needs(request: GuardedRequest, message: MetadataRequest) -> None:
     """DESCRIBE on each topic, and CREATE if the request would create it. Other topics are denied or left out."""
     if message.topics is None or (request.version == 0 and not message.topics):
         return  # topics that may not be described are left out of the response
+    if request.version < TOPIC_IDS_SINCE and _is_by_id(message):
+        return  # the handler refuses the whole request
     allowed, refused = [], []
-    for row in message.topics:
+    for row in {(row.topic_id, row.name): row for row in message.topics}.values():
         name = permissions.topic_name(row, request.image)
         if name is None or (permissions.may_describe_topic(request, name) and _may_have(request, message, name)):
             allowed.append(row)

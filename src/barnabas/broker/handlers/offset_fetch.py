@@ -157,7 +157,7 @@ def _needs_single(request: GuardedRequest, message: OffsetFetchRequest) -> Messa
         for row in denied
     ]
     if not is_allowed:
-        return OffsetFetchResponse(error_code=error.code, topics=refused)
+        return OffsetFetchResponse(error_code=error.code, topics=refused if request.version < ERROR_SINCE else [])
     order = None
     if message.topics is not None:
         order, message.topics = TopicOrder(message.topics), allowed

@@ -33,6 +33,7 @@ from barnabas.storage.validate import (
     Unpacking,
     Validated,
     is_packed,
+    is_transactional,
     needs_worker,
     validate,
 )
@@ -278,10 +279,19 @@ _ROWS: Final = permissions.Rows(
 )
 
 
+def _has_transactional_batches(message: ProduceRequest) -> bool:
+    return any(
+        is_transactional(data.records)
+        for topic in message.topic_data
+        for data in topic.partition_data
+        if data.records is not None
+    )
+
+
 def _needs(request: GuardedRequest, message: ProduceRequest) -> Message | None:
     """WRITE on each topic, and on the transactional id if there is one."""
     whole = None
-    if message.transactional_id is not None:
+    if message.transactional_id is not None and _has_transactional_batches(message):
         whole = permissions.denial(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
     asked = sum(len(topic.partition_data) for topic in message.topic_data)
     answer = _ROWS.apply(request, message, whole)

@@ -58,12 +58,14 @@ class Lifecycle:
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
         registration_timeout_ms: int,
+        was_member: Callable[[], bool] = lambda: False,
         is_controlled: Callable[[], bool] = lambda: True,
         on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
         """``registered``: this broker as the metadata has it; ``metadata_offset``: how far the picture of the cluster
-        is in force here; ``is_controlled``: whether a stop lets others take over first; ``on_failure``: we are wrong,
-        or replaced, and heartbeats have ended."""
+        is in force here; ``was_member``: whether an earlier start had metadata of the cluster; ``is_controlled``:
+        whether a stop lets others take over first; ``on_failure``: we are wrong, or replaced, and heartbeats have
+        ended."""
         self._clock = world.clock
         self._timers = timers
         self._link = link
@@ -73,6 +75,7 @@ class Lifecycle:
         self._online_directories = online_directories
         self._timeout_ms = session_timeout_ms // 2
         self._registration_timeout_ms = registration_timeout_ms
+        self._was_member = was_member
         self._is_controlled = is_controlled
         self._on_failure = on_failure
         self._life = BrokerLife(
@@ -102,7 +105,14 @@ class Lifecycle:
         while not self._life.is_registered:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise CannotRegister("the cluster's controller did not register this broker in time")
+                if not self._was_member():
+                    raise CannotRegister("the cluster's controller did not register this broker in time")
+                # A machine without CPU time to spare recovers; a broker that has ended would not.
+                log.warning(
+                    "not registered for a long time; the broker goes on trying",
+                    seconds=self._registration_timeout_ms // 1000,
+                )
+                deadline_ms, left_ms = deadline_ms + self._registration_timeout_ms, self._registration_timeout_ms
             try:
                 await self._register(timeout_ms=left_ms)
             except ApiError as error:

@@ -276,6 +276,7 @@ class Node:
             heartbeat_interval_ms=cluster.heartbeat_interval_ms,
             session_timeout_ms=cluster.session_timeout_ms,
             registration_timeout_ms=cluster.registration_timeout_ms,
+            was_member=lambda: parts.raft.found_end > 0,
             is_controlled=self._is_controlled,
             on_failure=lambda error: self.failed.set(),
         )

@@ -68,14 +68,14 @@ class Engine:
         client: Mapping[str, str],
         group: str,
         master: str,
-        data_dir: Path,
+        directory: Path,
         on_event: OnEvent,
     ) -> None:
         self._store = store
         self._client = client
         self._group = group
         self._master = master
-        self._data_dir = data_dir
+        self._files = directory
         self._on_event = on_event
         self._lanes: dict[str, _Lane] = {}
         self._own: dict[str, _Own] = {}
@@ -84,9 +84,7 @@ class Engine:
         self._details: dict[str, dict[str, Any]] = {}
         self._detailed_at = 0.0
         self._session: SparkSession | None = None
-        socket = data_dir / "driver.sock"
-        socket.unlink(missing_ok=True)
-        self._host = Host(socket)
+        self._host = Host(directory)
         self._host.offer("latest", self._latest)
         self._host.offer("plan", self._plan)
         self._host.offer("sink", self._sink)
@@ -267,7 +265,7 @@ class Engine:
         return started
 
     def _directory(self, key: str) -> Path:
-        return self._data_dir / "checkpoints" / quote(key, safe="")
+        return self._files / "checkpoints" / quote(key, safe="")
 
     def _stop_own(self, name: str) -> None:
         own = self._own.pop(name, None)

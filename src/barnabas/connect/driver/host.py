@@ -6,22 +6,27 @@ plugins and checkpoints live in the driver, so that a change of a connector need
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from barnabas.connect.errors import ConnectError
+
+ADDRESS_BYTES_MAX: Final = 107  # of Linux
 
 
 class Host:
     """Serves functions by name; arguments and answers are pickled."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
+    def __init__(self, directory: Path) -> None:
+        """Listen in a directory, or in a temporary one if its name is too long for the address of a socket."""
+        path = str(directory / "host")
+        self.path = path if len(path.encode()) <= ADDRESS_BYTES_MAX else f"{tempfile.mkdtemp(prefix='barnabas-')}/host"
         self._functions: dict[str, Callable[..., Any]] = {}
         self._listener = Listener(self.path, family="AF_UNIX")
         self._thread = threading.Thread(target=self._accept, name="connect-host", daemon=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -30,6 +31,8 @@ from barnabas.model.errors import BarnabasError
 from barnabas.observe.log import logger
 
 TICK_SECONDS: Final = 0.5
+ORPHAN_SECONDS: Final = 0.2
+DIRECTORY: Final = "driver"  # with the number of the process, below the worker's data directory
 END: Final = None  # in the queue of commands: the input has ended
 
 _log: Final = logger("connect")
@@ -46,13 +49,14 @@ class Driver:
         self._client: Mapping[str, str] = settings["client"]
         self._emit = emit
         self._epochs: dict[str, int] = {}
+        self._parent = os.getppid()
         store = CheckpointStore(self._client, settings["group"], settings["checkpoint_topic"])
         self._engine = Engine(
             store,
             client=self._client,
             group=settings["group"],
             master=settings["master"],
-            data_dir=Path(settings["data_dir"]),
+            directory=own_directory(Path(settings["data_dir"])),
             on_event=self._on_event,
         )
 
@@ -68,9 +72,16 @@ class Driver:
                 self._engine.watch()
                 continue
             if command is END:
+                if self._is_orphan():
+                    return  # another driver takes over: there is nothing to finish
                 break
             self._carry_out(command)
         self._engine.close()
+
+    def _is_orphan(self) -> bool:
+        """Return whether the worker has died; its end of the pipe closes a moment before."""
+        time.sleep(ORPHAN_SECONDS)
+        return os.getppid() != self._parent
 
     def _carry_out(self, command: Mapping[str, Any]) -> None:
         name, op = command["name"], command["op"]
@@ -95,6 +106,20 @@ class Driver:
             self._on_event("failed", name, {"trace": trace, "retriable": is_retriable, "at_start": True})
             if not isinstance(error, BarnabasError):
                 _log.error("connector failed", connector=name, error=redact(str(error)))
+
+
+def own_directory(data_dir: Path) -> Path:
+    """Make a directory for this process, and remove those of drivers that are gone.
+
+    A driver whose worker was killed may still end its batches when the next one starts: they must share no files.
+    """
+    for path in data_dir.glob(f"{DIRECTORY}-*"):
+        if not Path(f"/proc/{path.name.rpartition('-')[2]}").exists():
+            shutil.rmtree(path, ignore_errors=True)
+    made = data_dir / f"{DIRECTORY}-{os.getpid()}"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True, mode=0o700)
+    return made
 
 
 def _read_commands(lines: Any, commands: queue.Queue[Mapping[str, Any] | None]) -> None:

@@ -319,9 +319,18 @@ class Herder:
         answer = await self._knowledge.ask({"op": "validate", "config": dict(config)})
         if "error" in answer:
             raise RestError(BAD_REQUEST, str(answer["message"]))
-        infos: Mapping[str, Any] = answer["infos"]
-        return infos
+        return {**answer["infos"], "configs": [_without_secret(each) for each in answer["infos"]["configs"]]}
 
     async def set_cluster_logger(self, name: str, level: str) -> None:
         """Set the level of a logger on all workers."""
         await self._leading().write_configs([logger_record(name, level)])
+
+
+def _without_secret(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a key of ``ConfigInfos`` with its value hidden if that is a secret."""
+    value = config["value"]
+    name, given = value["name"], value["value"]
+    if not isinstance(given, str):
+        return config
+    secrets = frozenset({name}) if config["definition"]["type"] == "PASSWORD" else frozenset()
+    return {**config, "value": {**value, "value": masked({name: given}, secrets)[name]}}

@@ -37,7 +37,7 @@ class ClassicMembers:
 
     def join(self, request_id: int, asked: GroupRequest, message: JoinGroupRequest, now_ms: int) -> Effects:
         member_id = message.member_id or asked.new_member_id
-        step = self._groups.begin(message.group_id, now_ms, creates=False)
+        step = self._groups.begin(message.group_id, now_ms, creates=False, may_describe=asked.may_describe)
         subscription = self._check_join(step.group, member_id, message)
         if asked.version >= KNOWN_ID_SINCE and not message.member_id and message.group_instance_id is None:
             answer = JoinGroupResponse(error_code=errors.MEMBER_ID_REQUIRED.code, member_id=member_id)

@@ -17,6 +17,7 @@ from barnabas.connect.connectors.postgres.settings import PostgresConfig
 from barnabas.connect.schemas import (
     BOOLEAN,
     BYTES,
+    DATE,
     DECIMAL,
     FLOAT32,
     FLOAT64,
@@ -24,6 +25,8 @@ from barnabas.connect.schemas import (
     INT32,
     INT64,
     STRING,
+    TIME,
+    TIMESTAMP,
     Field,
     Schema,
     Type,
@@ -315,7 +318,7 @@ def _missing(schema: Schema) -> Any:
 def _unavailable(schema: Schema, placeholder: str) -> Any:
     """Return the placeholder in the type of the column; None for types that the server never stores aside."""
     if schema.type is Type.ARRAY and schema.items is not None:
-        if schema.items.type in (Type.INT32, Type.INT64):
+        if schema.items.type in (Type.INT32, Type.INT64) and schema.items.name not in (DATE, TIME, TIMESTAMP):
             return list(placeholder.encode())
         item = _unavailable_item(schema.items, placeholder)
         return None if item is None else [item]

@@ -1,0 +1,1 @@
+"""Benchmarks of connectors: many at once, and change capture beside Debezium."""
