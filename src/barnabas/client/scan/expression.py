@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.client.errors import InvalidExpression
 from barnabas.client.scan.needles import Needle, both, either, equal_to, part_of
+from barnabas.client.scan.patterns import compile_pattern
 from barnabas.client.scan.times import parse_time_ms
 
 HELP: Final = (
@@ -361,12 +362,7 @@ def _moment(value: Any) -> int | None:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    import re2  # linear in the length of the text, whatever the pattern is
-
-    try:
-        return re2.search(pattern, text) is not None
-    except re2.error as error:
-        raise InvalidExpression(f"{pattern!r} is no regular expression: {error}") from error
+    return compile_pattern(pattern).search(text) is not None
 
 
 def _unquoted(text: str) -> str:

@@ -5,7 +5,6 @@ The expressions of ``--filter`` are ``expression.py``'s; here a record becomes t
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 from barnabas.client.errors import InvalidExpression
 from barnabas.client.scan import expression
 from barnabas.client.scan.needles import Needle, Probe, part_of
+from barnabas.client.scan.patterns import compile_pattern
 from barnabas.ops.failure import Failure
 from barnabas.ops.records.format import Line
 
@@ -88,9 +88,9 @@ def _has_header(text: str) -> Holds:
 
 def _found(pattern: str) -> Holds:
     try:
-        search = re.compile(pattern.encode()).search
-    except re.error as error:
-        raise Failure(f"--grep {pattern!r} is no regular expression: {error}") from error
+        search = compile_pattern(pattern.encode()).search
+    except InvalidExpression as error:
+        raise Failure(f"--grep {error}") from error
 
     def holds(line: Line) -> bool:
         if search(line.key or b"") or search(line.value or b""):
