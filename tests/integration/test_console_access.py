@@ -12,6 +12,7 @@ import pytest
 from console_clients import browser, console
 
 from barnabas.cli.main import main
+from barnabas.console.login_attempts import FAILURES_OF_USER_MAX
 from barnabas.testing import Broker
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
@@ -116,5 +117,11 @@ def test_a_user_sees_and_does_what_the_acls_allow(secured: Broker, monkeypatch: 
             assert (await client.delete("/clusters/local/topics/open")).status_code == 403
             assert (await client.delete("/session")).status_code == 200
             assert (await client.get("/clusters/local/topics")).status_code == 401
+            client.headers["X-Csrf-Token"] = (await client.get("/session")).json()["csrf_token"]
+            guess = {"username": "ann", "password": "guess"}
+            statuses = [(await client.post("/session", json=guess)).status_code for _ in range(FAILURES_OF_USER_MAX)]
+            assert statuses == [401] * FAILURES_OF_USER_MAX
+            late = await client.post("/session", json={"username": "ann", "password": "secret"})
+            assert (late.status_code, int(late.headers["retry-after"]) > 0) == (429, True)
 
     asyncio.run(run())

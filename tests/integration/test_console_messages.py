@@ -90,6 +90,9 @@ def test_filters_find_by_key_header_text_and_expression(shared_broker: Broker) -
         assert [json.loads(row["value"]["text"])["id"] for row in rows] == [299]
         rows, _ = await search(client, "filtered", contains='"id": 12[0-2]')
         assert sorted(json.loads(row["value"]["text"])["id"] for row in rows) == [120, 121, 122]
+        assert await search(client, "filtered", contains="^(.*.*)*x$") == ([], {**end, "found": 0})
+        answer = await client.get(f"{AT}/filtered/records", params={"contains": "("})
+        assert (answer.status_code, "regular expression" in answer.json()["message"]) == (400, True)
         answer = await client.get(f"{AT}/filtered/records", params={"where": "value. >"})
         assert (answer.status_code, "--filter" in answer.json()["message"]) == (400, True)
         answer = await client.get(f"{AT}/filtered/records", params={"limit": "1000000"})

@@ -27,6 +27,7 @@ from barnabas.console.api import (
 from barnabas.console.clusters import Clusters
 from barnabas.console.endpoint import Endpoint, handled
 from barnabas.console.events import Streams
+from barnabas.console.login_attempts import LoginAttempts
 from barnabas.console.search import SEARCHES_MAX
 from barnabas.console.sessions import Sessions
 from barnabas.console.static_files import StaticFiles
@@ -86,6 +87,7 @@ class Console(Service):
         )
         self.clusters = clusters
         self.sessions = Sessions()
+        self.login_attempts = LoginAttempts()
         self.streams = Streams(SEARCHES_MAX)
         self.requires_login = requires_login
         self.is_read_only = is_read_only

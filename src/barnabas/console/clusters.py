@@ -32,7 +32,6 @@ class ClusterSource:
     settings: Mapping[str, str]
     registry_url: str | None = None
     registry_login: str = ""  # USER:PASSWORD
-    connect_url: str | None = None
     color: str = ""  # of the environment, shown in the page's frame
 
     def given(self, login: Login | None) -> dict[str, str]:
@@ -65,9 +64,7 @@ class Clusters:
                 closing = asyncio.ensure_future(self._views.pop(oldest).close())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-            view = self._views[key] = ClusterView(
-                name, source.given(login), registry=source.registry(), connect_url=source.connect_url
-            )
+            view = self._views[key] = ClusterView(name, source.given(login), registry=source.registry())
         view.used_at = time.monotonic()
         return view
 

@@ -28,6 +28,7 @@ from barnabas.rest.errors import RestError
 if TYPE_CHECKING:
     from barnabas.console.clusters import Clusters
     from barnabas.console.events import Streams
+    from barnabas.console.login_attempts import LoginAttempts
     from barnabas.console.sessions import Login, Sessions
     from barnabas.console.view import ClusterView
 
@@ -55,6 +56,7 @@ class Console(Protocol):
 
     clusters: Clusters
     sessions: Sessions
+    login_attempts: LoginAttempts
     streams: Streams
     requires_login: bool
     is_read_only: bool

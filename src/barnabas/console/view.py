@@ -40,13 +40,10 @@ class Offsets(NamedTuple):
 
 
 class ClusterView:
-    def __init__(
-        self, name: str, given: Mapping[str, str], *, registry: Registry | None = None, connect_url: str | None = None
-    ) -> None:
+    def __init__(self, name: str, given: Mapping[str, str], *, registry: Registry | None = None) -> None:
         self.name = name
         self.given = given
         self.registry = registry
-        self.connect_url = connect_url
         self.admin = Admin(Settings.of(given))
         self.used_at = time.monotonic()
         self.description: Cached[ClusterDescription] = Cached(self.admin.describe_cluster, seconds=LISTING_SECONDS)

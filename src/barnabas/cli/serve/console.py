@@ -42,7 +42,6 @@ def defaults() -> dict[str, Any]:
         "login": False,
         "read_only": False,
         "schema_registry": None,
-        "connect": None,
         "allowed_host": [],
         "allowed_origin": [],
         "tls_keystore": None,
@@ -67,7 +66,6 @@ def configure(parser: ArgumentParser) -> None:
     add("--login", action="store_true", help="require a login with a SASL user of the cluster; the console acts as it")
     add("--read-only", action="store_true", help="refuse all changes")
     add("--schema-registry", metavar="URL", help="URL of the schema registry")
-    add("--connect", metavar="URL", help="URL of Connect's REST API")
     add("--allowed-host", action="append", default=[], metavar="NAME", help="host name to accept; repeatable")
     add("--allowed-origin", action="append", default=[], metavar="URL", help="web origin to accept; repeatable")
     add("--tls-keystore", metavar="FILE", help="serve HTTPS with the key and certificates of a PEM file")
@@ -157,6 +155,5 @@ def _source(name: str, given: dict[str, str], arguments: Namespace, colors: dict
         settings={"bootstrap.servers": DEFAULT_SERVERS, **without_registry(given)},
         registry_url=(arguments.schema_registry if is_only else None) or given.get(REGISTRY_URL),
         registry_login=given.get(REGISTRY_LOGIN, ""),
-        connect_url=arguments.connect if is_only else None,
         color=colors.get(name, ""),
     )

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from importlib.util import find_spec
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ ROWS_MAX: Final = 10_000_000
 CHUNK_BYTES: Final = 256 * 1024
 COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
 TYPES: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,6 +33,8 @@ async def export_records(call: Call) -> Response:
     form = call.query("format", "jsonl")
     if form not in TYPES:
         raise RestError(400, f"there is no format {form!r}; there are {', '.join(TYPES)}")
+    if form == "parquet" and find_spec("pyarrow") is None:
+        raise RestError(501, "Parquet needs pyarrow: pip install pyarrow where the console runs")
     query = await query_of(call, limit=call.number("limit", ROWS_MAX, low=1, high=ROWS_MAX), in_order=True)
     search = Search(call.view.given, query, decoder_of(call), characters_max=WHOLE_CHARACTERS)
     if form == "parquet":
@@ -69,8 +73,13 @@ def _json_line(row: dict[str, Any]) -> bytes:
 
 def _csv_line(row: dict[str, Any]) -> bytes:
     out = io.StringIO()
-    csv.writer(out).writerow([*(row[name] for name in COLUMNS[:-1]), _encode(dict(row["headers"])).decode()])
+    csv.writer(out).writerow([*(_cell(row[name]) for name in COLUMNS[:-1]), _encode(dict(row["headers"])).decode()])
     return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    """The value, with a quote before a text that a spreadsheet would run as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 async def _parquet(search: Search) -> AsyncGenerator[bytes]:

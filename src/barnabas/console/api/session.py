@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from math import ceil
 from typing import Any
 
 import msgspec
 
 from barnabas.console.endpoint import Call, Endpoint
 from barnabas.console.sessions import ID_CHARACTERS_MAX, Login
+from barnabas.model.errors import BarnabasError
 from barnabas.model.version import __version__
 from barnabas.rest.bodies import JsonResponse
 from barnabas.rest.errors import RestError
@@ -35,7 +37,6 @@ def _described(call: Call, session_id: str, user: str | None) -> dict[str, Any]:
                 "color": source.color,
                 "servers": source.settings.get("bootstrap.servers", "") if is_known else "",
                 "registry": source.registry_url is not None,
-                "connect": source.connect_url is not None,
             }
             for source in console.clusters.sources.values()
         ],
@@ -60,9 +61,22 @@ async def log_in(call: Call) -> JsonResponse:
         raise RestError(404, f"there is no cluster {name!r} in this console")
     if not given.username or not given.password:
         raise RestError(401, "give a user name and a password")
+    address = call.request.client.host if call.request.client else ""
+    wait_seconds = ceil(console.login_attempts.wait_seconds(given.username, address, now=time.monotonic()))
+    if wait_seconds:
+        headers = {"Retry-After": str(wait_seconds)}
+        raise RestError(429, f"too many failed logins: try again in {wait_seconds} s", headers=headers)
     login = Login(given.username, {"sasl.username": given.username, "sasl.password": given.password})
-    if not await console.clusters.verify(name, login):
+    # Counted before the broker answers, so that attempts at the same time do not pass the limit.
+    console.login_attempts.failed(given.username, address, now=time.monotonic())
+    try:
+        is_accepted = await console.clusters.verify(name, login)
+    except BarnabasError:
+        console.login_attempts.withdraw(given.username, address)
+        raise
+    if not is_accepted:
         raise RestError(401, "the cluster does not accept this user and password")
+    console.login_attempts.succeeded(given.username, address)
     session_id = console.sessions.log_in(login, now=time.monotonic())
     answer = JsonResponse(_described(call, session_id, given.username))
     answer.headers["Set-Cookie"] = console.cookie_header(session_id)
