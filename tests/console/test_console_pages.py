@@ -126,7 +126,7 @@ def show(page: Page, url: str, place: str, theme: str = "dark") -> None:
 @pytest.mark.parametrize("place", PAGES)
 def test_a_page_is_accessible_in_both_themes_and_fits_1024_pixels(page: Page, url: str, place: str) -> None:
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: run `npm ci` in console")
+        pytest.skip("axe-core is not installed: run `make console`")
     for theme in ("light", "dark"):
         show(page, url, place, theme)
         page.evaluate(AXE.read_text())

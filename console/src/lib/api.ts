@@ -1,6 +1,6 @@
 // Requests to the console's own API. Changes carry the CSRF token; errors become ApiError with the server's message.
 
-export interface ClusterInfo { name: string; color: string; servers: string; registry: boolean; connect: boolean }
+export interface ClusterInfo { name: string; color: string; servers: string; registry: boolean }
 export interface Session {
   version: string; user: string | null; login_required: boolean; read_only: boolean; csrf_token: string;
   clusters: ClusterInfo[];
