@@ -155,3 +155,14 @@ def test_a_read_only_console_changes_nothing(shared_broker: Broker, method: str)
         assert (answer.status_code, answer.json()["message"]) == (403, "this console is read-only")
 
     with_console(shared_broker, check, is_read_only=True)
+
+
+def test_a_topic_is_found_as_soon_as_it_exists(shared_broker: Broker) -> None:
+    async def run() -> None:
+        async with console(shared_broker.bootstrap_servers) as url, browser(url) as client:
+            assert (await client.get("/clusters/local/topics/newer.than.listing")).status_code == 404
+            async with Admin(Settings.of({"bootstrap.servers": shared_broker.bootstrap_servers})) as admin:
+                await admin.create_topic(NewTopic("newer.than.listing", 1, 1))
+            assert (await client.get("/clusters/local/topics/newer.than.listing")).status_code == 200
+
+    asyncio.run(run())

@@ -67,10 +67,12 @@ async def _sizes(view: ClusterView) -> dict[str, int]:
 
 async def topic_of(call: Call) -> TopicMetadata:
     """The topic of the path; ApiError if there is none that the user may see."""
-    name = call.path("topic")
-    for topic in await call.view.topics.get():
-        if topic.name == name:
-            return topic
+    name, topics = call.path("topic"), call.view.topics
+    for _ in range(2):
+        for topic in await topics.get():
+            if topic.name == name:
+                return topic
+        topics.forget()  # the topic may be newer than the listing
     raise ApiError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
 
 
