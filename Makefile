@@ -46,6 +46,10 @@ docs: $(STAMP) ## write the docs that are derived from the code
 	$(BIN)/python -m tools.gen_docs
 	$(BIN)/python tools/client_reference.py
 
+console: $(STAMP) ## build the pages of the console with npm, and write the manifest of their sources
+	cd console && npm install --no-save --no-fund --no-audit && npm run check && npm test && npm run build
+	$(BIN)/python -m tools.console_manifest
+
 demo: $(STAMP) ## a shop in PostgreSQL is captured, joined and counted on Spark, written to SQL and Iceberg, while processes are killed
 	@$(BIN)/python -m tools.demo
 

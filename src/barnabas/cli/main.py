@@ -64,6 +64,7 @@ COMMANDS: Final = {
     "acl": Command("cluster.acl", "list, create and delete ACLs"),
     "user": Command("cluster.user", "create, list and delete SCRAM users"),
     "txn": Command("cluster.txn", "list, describe and abort transactions; explain what readers wait for"),
+    "console": Command("serve.console", "serve the web console of one or more clusters"),
     "registry": Command("serve.registry", "run the schema registry of a cluster"),
     "rest": Command("serve.rest", "run the HTTP services of a cluster in one process, as `up` does"),
     "run": Command("pipelines.run", "run the pipelines and Streams applications of a file on Spark"),

@@ -30,6 +30,7 @@ from barnabas.world.world import World
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.client.scan.needles import Probe
     from barnabas.client.serdes.coder import Coder
 
 T = TypeVar("T")
@@ -108,10 +109,12 @@ class Consumer(StoredOffsets, Generic[K, V]):
         *,
         ends: Mapping[TopicPartition, int] | None = None,
         until_end: bool = False,
+        probe: Probe | None = None,
     ) -> None:
         """Read these partitions and no others, each from its start, or from the earliest record.
 
-        With ``ends``, or ``until_end`` for where the partitions end now, reading stops there.
+        With ``ends``, or ``until_end`` for where the partitions end now, reading stops there. Batches in which
+        ``probe`` finds that nothing can match are skipped without decoding them.
         """
         if self._group is not None:
             await self.unsubscribe()
@@ -126,6 +129,7 @@ class Consumer(StoredOffsets, Generic[K, V]):
         for place, cursor in cursors.items():
             cursor.seek(offsets[place])
             cursor.end_offset = stops.get(place)
+            cursor.probe = probe
         self._cursors.clear()
         self._cursors.update(cursors)
         self._ready.clear()

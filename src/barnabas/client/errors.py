@@ -146,3 +146,7 @@ class RegistryRefused(BarnabasError):
         super().__init__(message)
         self.status = status
         self.code = code
+
+
+class InvalidExpression(BarnabasError):
+    """A condition on records that cannot be understood, with the place and the reason."""

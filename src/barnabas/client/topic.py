@@ -13,6 +13,7 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import Undecodable
 from barnabas.client.offsets import EARLIEST, LATEST, Start, resolve
+from barnabas.client.scan.table import TableSearch
 from barnabas.client.settings.client import settled
 from barnabas.client.settings.consumer import ConsumerSettings
 from barnabas.model.ids import TopicPartition
@@ -38,15 +39,18 @@ class Topic:
         end: Start | Mapping[int, Start] = LATEST,
         *,
         with_headers: bool = False,
+        where: str | None = None,
     ) -> pyarrow.Table:
         """The rows from ``start`` up to, but not including, ``end``; LATEST is where the topic ends now.
 
         With a mapping of partitions, those that a start does not name are not read, and those that an end does not
         name are read to where they end now. Rows are in order within their partition. ``with_headers`` adds a column
-        of headers, a list of key and value for each row.
+        of headers, a list of key and value for each row. ``where`` is an expression, as of ``barnabas consume
+        --filter``, that must hold for a row; InvalidExpression is raised for one that is not understood.
         """
         import pyarrow as pa
 
+        search = None if where is None else TableSearch(where, with_headers=with_headers)
         async with Consumer(self.settings, cluster=self._cluster) as consumer:
             found = await consumer.cluster.topic(self.name)
             indexes = range(len(found.partitions)) if isinstance(start, Start) else sorted(start)
@@ -57,7 +61,9 @@ class Topic:
                 isolation_level=self.settings.isolation_level,
             )
             starts = {place: start if isinstance(start, Start) else start[place.partition] for place in places}
-            await consumer.assign(starts, ends=ends)
+            await consumer.assign(starts, ends=ends, probe=None if search is None else search.probe)
+            if search is not None:
+                return await search.read(consumer)
             tables = [schema(with_headers=with_headers).empty_table()]
             while not consumer.is_at_end:
                 tables.append(await consumer.poll_arrow(with_headers=with_headers))

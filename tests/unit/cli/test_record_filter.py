@@ -71,3 +71,10 @@ def test_bytes_that_are_no_text_fail_no_filter() -> None:
 def test_a_pattern_that_is_none_is_said() -> None:
     with pytest.raises(Failure, match="regular expression"):
         holds("--grep", "(")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("words", [["--grep", "^(a+)+$"], ["--filter", "value.matches('^(a+)+$')"]])
+def test_a_hostile_pattern_is_linear_in_the_text(words: list[str]) -> None:
+    """Python's re would need 2 ** 50_000 steps."""
+    assert not holds(*words, line=LINE._replace(value=b"a" * 50_000 + b"b"))

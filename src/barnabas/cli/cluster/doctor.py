@@ -50,9 +50,9 @@ def run(arguments: Namespace) -> int:
 
 
 async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
-    from barnabas.ops.doctor.cluster import cluster_findings, harmless_death
-    from barnabas.ops.doctor.facts import look
-    from barnabas.ops.doctor.groups import group_findings, producer_findings
+    from barnabas.ops.doctor.cluster import harmless_death
+    from barnabas.ops.doctor.examination import examine
+    from barnabas.ops.doctor.groups import producer_findings
 
     if arguments.seconds <= 0:
         raise Failure("--seconds must be more than 0: what moves is told from what stands by looking twice")
@@ -60,8 +60,7 @@ async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
         if arguments.producer is not None:
             transaction = await admin.describe_transaction(arguments.producer)
             return arguments.producer, list(producer_findings(transaction, now_ms=now_ms()))
-        facts = await look(admin, seconds=arguments.seconds, now_ms=now_ms(), groups=arguments.groups)
-    found = [] if arguments.groups and not facts.unreachable else list(cluster_findings(facts))
+        facts, found = await examine(admin, seconds=arguments.seconds, now_ms=now_ms(), groups=arguments.groups)
     if arguments.broker is not None:
         known = [broker.id for broker in facts.cluster.brokers]
         if arguments.broker not in known:
@@ -69,7 +68,7 @@ async def _examine(arguments: Namespace) -> tuple[str, list[Finding]]:
         is_alive = arguments.broker not in {*facts.cluster.fenced, *facts.unreachable}
         if is_alive and not any(each.about == f"if broker {arguments.broker} dies now" for each in found):
             found.append(harmless_death(facts, arguments.broker))
-    return _headline(facts), [*found, *group_findings(facts)]
+    return _headline(facts), found
 
 
 def _headline(facts: Facts) -> str:

@@ -33,13 +33,13 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    from barnabas.cli.serve.http_services import serve
+    from barnabas.cli.serve.http_services import Served, serve
     from barnabas.observe.lines import write_logs
 
     write_logs()
     settings = settings_of(Settings, arguments, client_id="barnabas-streams")
     try:
-        code = attend(serve([lambda: served(arguments, settings)]), is_long=True)
+        code = attend(serve([Served(lambda: served(arguments, settings))]), is_long=True)
     except InvalidSetting as error:
         raise Failure(str(error)) from error
     except ImportError as error:

@@ -218,7 +218,9 @@ async def _consume(arguments: Namespace, settings: ConsumerSettings, window: Win
         if window.end is not None:
             wanted = dict.fromkeys(places, window.end)
             ends = await resolve(consumer.cluster, wanted, isolation_level=settings.isolation_level)
-        await consumer.assign(dict.fromkeys(places, window.start), ends=ends, until_end=arguments.exit)
+        # What is decoded before it is filtered need not contain the bytes of the filter.
+        probe = record_filter.probe_of(arguments) if arguments.decoder is None else None
+        await consumer.assign(dict.fromkeys(places, window.start), ends=ends, until_end=arguments.exit, probe=probe)
         while not printer.is_done:
             records = await consumer.poll()
             if not records:

@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +44,7 @@ def up_cluster(
     overrides: Iterable[str],
     restart: bool,
     profile: str | None = None,
-    registry_port: int | None = None,
+    rest_ports: Mapping[str, int] | None = None,
     connect_port: int | None = None,
 ) -> int:
     if not 1 <= brokers <= BROKERS_MAX:
@@ -59,7 +59,7 @@ def up_cluster(
                 host=address,
                 listener=dict(properties(configs[0].read_text())).get("listeners", ""),
                 data_dir=home,
-                registry_port=registry_port,
+                rest_ports=rest_ports or {},
                 connect_port=connect_port,
             )
             cluster = _Cluster(home, configs, restarts=restart, is_ephemeral=ephemeral, profile=profile, beside=beside)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ LOG_FILE: Final = "barnabas.log"
 READY: Final = "READY "
 
 
-def detach_up(arguments: Namespace, *, registry_port: int | None, connect_port: int | None) -> int:
+def detach_up(arguments: Namespace, *, rest_ports: Mapping[str, int], connect_port: int | None) -> int:
     """Start what was asked for without ``--detach``, and come back when it is ready."""
     if arguments.ephemeral:
         raise Failure("--detach and --ephemeral do not go together: nobody would know where its log is")
@@ -29,7 +30,7 @@ def detach_up(arguments: Namespace, *, registry_port: int | None, connect_port: 
     for name in ("port", "host", "config", "brokers", "profile"):
         if getattr(arguments, name, None) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    for name in ("registry_port", "connect_port"):
+    for name in ("console_port", "registry_port", "connect_port"):
         if getattr(arguments, name) is not None:
             words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
     for name in ("restart", "no_rest", "connect"):
@@ -42,7 +43,7 @@ def detach_up(arguments: Namespace, *, registry_port: int | None, connect_port: 
         host=arguments.host or LOOPBACK,
         listener=listener,
         data_dir=data_dir,
-        registry_port=registry_port,
+        rest_ports=rest_ports,
         connect_port=connect_port,
     )
     lines = [line for each in beside for line in each.lines()]

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.rest.server import Server
@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 BUSY: Final = 75  # the exit code for a port that another program has
 
 
-async def serve(services: list[Callable[[], AbstractAsyncContextManager[Server]]], *, with_parent: bool = False) -> int:
-    """Run services until a signal, the end of the parent, or the end of one of them; returns the exit code."""
+class Served(NamedTuple):
+    start: Callable[[], AbstractAsyncContextManager[Server]]
+    port_option: str = "--port"  # that chooses another port
+
+
+async def serve(services: list[Served], *, with_parent: bool = False) -> int:
+    """Run services until a signal, the end of the parent, or the end of one of them; returns the exit code.
+
+    A service whose port is busy is left out; with no service left the exit code is BUSY.
+    """
     from barnabas.rest.server import PortBusy
 
     stop = asyncio.Event()
@@ -31,11 +39,13 @@ async def serve(services: list[Callable[[], AbstractAsyncContextManager[Server]]
             servers = []
             for service in services:
                 try:
-                    servers.append(await stack.enter_async_context(service()))
+                    servers.append(await stack.enter_async_context(service.start()))
                 except PortBusy as error:
-                    print(f"barnabas: {error}; --port N takes another", file=sys.stderr)
-                    return BUSY
+                    print(f"barnabas: {error}; {service.port_option} N takes another", file=sys.stderr, flush=True)
+                    continue
                 print(f"READY {servers[-1].url}", flush=True)
+            if not servers:
+                return BUSY
             ends: list[asyncio.Future[Any]] = [asyncio.ensure_future(each.wait()) for each in servers]
             await asyncio.wait([*stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
             has_failed = any(each.done() for each in ends)

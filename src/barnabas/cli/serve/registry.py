@@ -62,13 +62,13 @@ def add_access(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if SERVICE.missing:
         raise Failure(f"the registry needs {', '.join(SERVICE.missing)}: {SERVICE.install}")
-    from barnabas.cli.serve.http_services import serve
+    from barnabas.cli.serve.http_services import Served, serve
     from barnabas.observe.lines import write_logs
 
     write_logs()
     settings = settings_of(Settings, arguments, client_id="barnabas-registry")
     try:
-        return attend(serve([lambda: served(arguments, settings)]), is_long=True)
+        return attend(serve([Served(lambda: served(arguments, settings))]), is_long=True)
     except InvalidSetting as error:
         raise Failure(str(error)) from error
 

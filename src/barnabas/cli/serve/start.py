@@ -7,9 +7,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
+from barnabas.cli.terminal.rest_services import SERVICES
 from barnabas.ops.failure import Failure
 
-PORT_VARIABLE: Final = "BARNABAS_REGISTRY_PORT"
+REST_TITLES: Final = {"console": "console", "registry": "schema registry"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -26,33 +27,34 @@ def configure(parser: ArgumentParser) -> None:
     add("--config", type=Path, metavar="FILE", help="settings from a server.properties or TOML file")
     add("-n", "--brokers", "--nodes", type=int, metavar="N", help="run a whole cluster here, a process to each broker")
     add("--profile", metavar="NAME", help="let every command find it: write this profile, and use it")
-    add(
-        "--registry-port",
-        type=int,
-        metavar="N",
-        default=os.environ.get(PORT_VARIABLE),
-        help=f"port of the schema registry beside the broker; ${PORT_VARIABLE}, else 8081",
-    )
+    for name, title in REST_TITLES.items():
+        variable = f"BARNABAS_{name.upper()}_PORT"
+        add(
+            f"--{name}-port",
+            type=int,
+            metavar="N",
+            default=os.environ.get(variable),
+            help=f"port of the {title} beside the broker; ${variable}, else {SERVICES[name].port}",
+        )
     add(
         "--connect",
         action="store_true",
         help="run a Connect worker beside the broker; its data are in DATA_DIR/connect",
     )
     add("--connect-port", type=int, metavar="N", help="with --connect: port of Connect's REST API (default 8083)")
-    add("--no-rest", action="store_true", help="run no HTTP services (schema registry) beside the broker")
+    add("--no-rest", action="store_true", help="run no HTTP services (console, schema registry) beside the broker")
     add("--restart", action="store_true", help="with --brokers: start a broker that dies again")
 
 
-def _registry_port(arguments: Namespace) -> int | None:
-    """None without a registry: not wanted, or not asked for by a broker with a port or settings of its own."""
+def _rest_ports(arguments: Namespace) -> dict[str, int]:
+    """The ports of the HTTP services; none if they are not wanted, or not asked for by a broker with a port or
+    settings of its own."""
+    given = {name: getattr(arguments, f"{name}_port") for name in REST_TITLES}
     if arguments.no_rest:
-        return None
-    if arguments.registry_port is None and (arguments.port == 0 or arguments.config is not None):
-        return None
-    from barnabas.cli.terminal.rest_services import SERVICES
-
-    port: int | None = arguments.registry_port
-    return SERVICES["registry"].port if port is None else port
+        return {}
+    if arguments.port == 0 or arguments.config is not None:
+        return {name: port for name, port in given.items() if port is not None}
+    return {name: SERVICES[name].port if port is None else port for name, port in given.items()}
 
 
 def _connect_port(arguments: Namespace) -> int | None:
@@ -78,11 +80,12 @@ def run(arguments: Namespace) -> int:
     if options.pop("detach"):
         from barnabas.cli.serve.detach import detach_up
 
-        return detach_up(arguments, registry_port=_registry_port(arguments), connect_port=_connect_port(arguments))
+        return detach_up(arguments, rest_ports=_rest_ports(arguments), connect_port=_connect_port(arguments))
     brokers, restart = options.pop("brokers"), options.pop("restart")
-    options["registry_port"] = _registry_port(arguments)
+    options["rest_ports"] = _rest_ports(arguments)
     options["connect_port"] = _connect_port(arguments)
-    del options["no_rest"], options["connect"]
+    for name in ("no_rest", "connect", *(f"{each}_port" for each in REST_TITLES)):
+        del options[name]
     if brokers is None:
         if restart:
             raise Failure("--restart goes with --brokers")

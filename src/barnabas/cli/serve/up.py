@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,7 +47,7 @@ def up(
     config: Path | None,
     overrides: Iterable[str],
     profile: str | None = None,
-    registry_port: int | None = None,
+    rest_ports: Mapping[str, int] | None = None,
     connect_port: int | None = None,
 ) -> int:
     """Run until stopped; answers the exit code."""
@@ -65,7 +65,7 @@ def up(
             host=host or LOOPBACK,
             listener=settings.listeners[0],
             data_dir=Path(settings.log_dirs[0]),
-            registry_port=registry_port,
+            rest_ports=rest_ports or {},
             connect_port=connect_port,
         )
         return _run(settings, is_ephemeral=ephemeral, profile=profile, beside=beside)
@@ -91,12 +91,12 @@ def up(
 
 
 def beside_brokers(
-    *, host: str, listener: str, data_dir: Path, registry_port: int | None, connect_port: int | None
+    *, host: str, listener: str, data_dir: Path, rest_ports: Mapping[str, int], connect_port: int | None
 ) -> list[SideProcess]:
-    """Return the processes that run beside the brokers; None for a port means no such process."""
+    """Return the processes that run beside the brokers; no port means no such process."""
     found: list[SideProcess] = []
-    if registry_port is not None:
-        found.append(RestProcess(host=host, registry_port=registry_port, listener=listener))
+    if rest_ports:
+        found.append(RestProcess(host=host, ports=rest_ports, listener=listener, connect_port=connect_port))
     if connect_port is not None:
         found.append(ConnectProcess(port=connect_port, data_dir=data_dir, listener=listener))
     return found

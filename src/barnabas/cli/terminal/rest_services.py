@@ -26,11 +26,24 @@ class RestService(NamedTuple):
 
 _WEB: Final = ("starlette", "uvicorn", "httptools", "msgspec")
 SERVICES: Final = {
+    "console": RestService("CONSOLE ", 8080, "console", _WEB),
     "registry": RestService(
         "REGISTRY", 8081, "registry", (*_WEB, "fastavro", "jsonschema", "google.protobuf", "grpc_tools")
     ),
 }
 CONNECT: Final = RestService("CONNECT ", 8083, "connect", (*_WEB, "httpx", "pyspark", "pyarrow"))
+
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+def address_of_service(name: str, host: str) -> str:
+    """The address that a service beside an open broker listens on.
+
+    The console of a cluster without authentication is for this machine only; `barnabas console --host` opens it.
+    """
+    is_local = host in ("localhost", "::1") or host.startswith("127.")
+    return LOOPBACK if name == "console" and not is_local else host
 
 
 def _is_installed(module: str) -> bool:

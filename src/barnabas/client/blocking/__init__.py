@@ -44,11 +44,12 @@ class Topic:
         end: Start | Mapping[int, Start] = LATEST,
         *,
         with_headers: bool = False,
+        where: str | None = None,
     ) -> pyarrow.Table:
         thread = LoopThread()
         try:
             topic = topics.Topic(self.name, self.settings)
-            return thread.run(topic.to_arrow(start, end, with_headers=with_headers))
+            return thread.run(topic.to_arrow(start, end, with_headers=with_headers, where=where))
         finally:
             thread.stop()
 
@@ -86,6 +87,7 @@ def read(
     end: Start | Mapping[int, Start] = LATEST,
     ends: Mapping[TopicPartition, int] | None = None,
     with_headers: bool = False,
+    where: str | None = None,
     schema: AvroSchema | type | Literal["latest"] | None = None,
     registry: Registry | str | None = None,
     on_bad_record: Literal["stop", "skip"] = "stop",
@@ -93,18 +95,21 @@ def read(
 ) -> pyarrow.Table:
     """A topic as an Arrow table, from a start to an end, or to where it ends now: key, value, topic, partition, offset…
 
-    ``ends`` has offsets to stop at, by partition. ``settings`` are those of a consumer, as
-    ``isolation_level="read_committed"``.
+    ``ends`` has offsets to stop at, by partition. ``where`` is an expression that must hold for a row, such as
+    ``'value.total > 100 && key == "ann"'``; batches that cannot contain a match are not decoded. ``settings`` are those
+    of a consumer, as ``isolation_level="read_committed"``.
 
     With ``schema`` the values are decoded with a schema registry, and their fields become columns, beside ``_key``,
     ``_topic``, ``_partition``, ``_offset`` and ``_timestamp``. It is an Avro schema, a dataclass or struct, or
     ``"latest"`` for the latest version of the subject ``<topic>-value``, of any kind. ``registry`` is the registry or
-    its URL, by default that of ``barnabas up``.
+    its URL, by default that of ``barnabas up``. ``where`` is about stored bytes: it cannot be combined with ``schema``.
     """
     if ends is not None:
         end = {place.partition: Start.at(offset) for place, offset in ends.items()}
+    place = Topic(topic, bootstrap_servers=bootstrap_servers, **settings)
     if schema is not None:
+        if where is not None:
+            raise ValueError("where is about stored bytes: filter the table that schema gives instead")
         reader = _typed_columns(registry, schema, f"{topic}-value")
-        typed = Topic(topic, bootstrap_servers=bootstrap_servers, **settings)
-        return typed.to_typed_arrow(reader, start, end, skip_malformed=on_bad_record == "skip")
-    return Topic(topic, bootstrap_servers=bootstrap_servers, **settings).to_arrow(start, end, with_headers=with_headers)
+        return place.to_typed_arrow(reader, start, end, skip_malformed=on_bad_record == "skip")
+    return place.to_arrow(start, end, with_headers=with_headers, where=where)

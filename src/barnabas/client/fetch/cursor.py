@@ -19,11 +19,13 @@ from barnabas.model.errors import BarnabasError, CorruptBatch, Malformed
 from barnabas.model.ids import NO_BROKER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition, Uuid
 from barnabas.wire.batch import BatchHeader, crc_matches, iterate
 from barnabas.wire.columns import to_arrow
-from barnabas.wire.records import OFFSET_MAX, decode_batch, decode_placed
+from barnabas.wire.records import OFFSET_MAX, decode_batch, decode_placed, payload_of
 from barnabas.world.disk import Buffer
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from barnabas.client.scan.needles import Probe
 
 
 UNVALIDATED: Final = -2  # no leader's epoch, not even one that is not known
@@ -44,9 +46,12 @@ class Chunk:
         self.next_offset = NO_OFFSET  # behind its last batch
 
     def next(
-        self, partition: TopicPartition, settings: ConsumerSettings
+        self, partition: TopicPartition, settings: ConsumerSettings, probe: Probe | None = None
     ) -> tuple[BatchHeader, list[ConsumerRecord]] | None:
-        """The next batch with the records that may be seen; None at the end of the chunk."""
+        """The next batch with the records that may be seen; None at the end of the chunk.
+
+        A batch in which ``probe`` finds that nothing can match has no records.
+        """
         found = next(self._batches, None)
         if found is None:
             return None
@@ -54,6 +59,11 @@ class Chunk:
         if settings.check_crcs and not crc_matches(self._buffer, position, header):
             raise CorruptBatch(f"{partition}: the batch at offset {header.base_offset} fails its checksum")
         if self._visibility.shows(header):
+            if probe is not None:
+                payload = payload_of(self._buffer, position, header, size_bytes_max=settings.decompressed_max_bytes)
+                if not probe.may_match(payload):
+                    probe.skipped += header.record_count
+                    return header, []
             return header, decode_placed(
                 self._buffer,
                 position,
@@ -75,9 +85,12 @@ class Chunk:
         start_offset: int,
         end_offset: int | None,
         with_headers: bool,
+        probe: Probe | None = None,
     ) -> pyarrow.RecordBatch:
         """All records of the chunk that may be seen, within these offsets, without an object for each."""
         hidden = self._hidden(settings)
+        if probe is not None:
+            hidden |= self._unmatched(settings, probe)
         return to_arrow(
             self._buffer,
             topic=partition.topic,
@@ -89,6 +102,16 @@ class Chunk:
             keep=(lambda header: header.base_offset not in hidden) if hidden else None,
             size_bytes_max=settings.decompressed_max_bytes,
         )
+
+    def _unmatched(self, settings: ConsumerSettings, probe: Probe) -> set[int]:
+        """Base offsets of batches in which nothing can match."""
+        found: set[int] = set()
+        for position, header in iterate(self._buffer):
+            payload = payload_of(self._buffer, position, header, size_bytes_max=settings.decompressed_max_bytes)
+            if not header.is_control and not probe.may_match(payload):
+                probe.skipped += header.record_count
+                found.add(header.base_offset)
+        return found
 
     def _hidden(self, settings: ConsumerSettings) -> set[int]:
         """Base offsets of batches that were aborted."""
@@ -127,6 +150,7 @@ class Cursor:
         "not_before",
         "partition",
         "position",
+        "probe",
         "seeks",
         "topic_id",
         "valid_epoch",
@@ -145,6 +169,7 @@ class Cursor:
         self.closest_until = 0.0
         self.not_before = 0.0
         self.error: BarnabasError | None = None  # raised by the next poll
+        self.probe: Probe | None = None  # skips batches without a match
         self.seeks = 0  # an answer to a fetch from before the last seek is thrown away
         self.topic_id: Uuid | None = None
         self.valid_epoch = UNVALIDATED  # of the leader whose log is known to have what was read
@@ -265,6 +290,7 @@ class Cursor:
                         start_offset=self.position,
                         end_offset=self.end_offset,
                         with_headers=with_headers,
+                        probe=self.probe,
                     )
                 )
                 self._chunks.popleft()
@@ -282,7 +308,7 @@ class Cursor:
         """Open the next batch. An empty or hidden one moves the position too: its offsets are taken."""
         while self._chunks:
             try:
-                found = self._chunks[0].next(self.partition, self._settings)
+                found = self._chunks[0].next(self.partition, self._settings, self.probe)
             except Malformed as error:
                 # Whoever goes on after this error asks for the same batch again: nothing is skipped in silence.
                 self.rewind(self.position)

@@ -5,13 +5,15 @@ The expressions of ``--filter`` are ``expression.py``'s; here a record becomes t
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from barnabas.client.errors import InvalidExpression
+from barnabas.client.scan import expression
+from barnabas.client.scan.needles import Needle, Probe, part_of
+from barnabas.client.scan.patterns import compile_pattern
 from barnabas.ops.failure import Failure
-from barnabas.ops.records import expression
 from barnabas.ops.records.format import Line
 
 Holds: TypeAlias = Callable[[Line], bool]
@@ -46,11 +48,34 @@ def compile_filter(arguments: Namespace) -> Holds | None:
     if arguments.grep is not None:
         conditions.append(_found(arguments.grep))
     if arguments.filter is not None:
-        holds = expression.compile_expression(arguments.filter)
+        holds = compiled(arguments.filter).holds
         conditions.append(lambda line: holds(_Fields(line)))
     if len(conditions) <= 1:
         return conditions[0] if conditions else None
     return lambda line: all(condition(line) for condition in conditions)
+
+
+def compiled(text: str) -> expression.Expression:
+    try:
+        return expression.compile_expression(text)
+    except InvalidExpression as error:
+        raise Failure(f"--filter {error}") from error
+
+
+def probe_of(arguments: Namespace) -> Probe | None:
+    """What the bytes of a batch must contain for a record to pass the filter; None if that is not known.
+
+    It is about stored bytes: not for keys and values that are decoded before they are filtered.
+    """
+    needles: set[Needle] = set()
+    if arguments.keys and len(arguments.keys) == 1:
+        needles |= part_of("key", arguments.keys[0])
+    for text in arguments.headers:
+        name, _, value = text.partition(":")
+        needles |= part_of("headers.", name) | part_of("headers.", value)
+    if arguments.filter is not None:
+        needles |= compiled(arguments.filter).needles
+    return Probe(needles) if needles else None
 
 
 def _has_header(text: str) -> Holds:
@@ -63,9 +88,9 @@ def _has_header(text: str) -> Holds:
 
 def _found(pattern: str) -> Holds:
     try:
-        search = re.compile(pattern.encode()).search
-    except re.error as error:
-        raise Failure(f"--grep {pattern!r} is no regular expression: {error}") from error
+        search = compile_pattern(pattern.encode()).search
+    except InvalidExpression as error:
+        raise Failure(f"--grep {error}") from error
 
     def holds(line: Line) -> bool:
         if search(line.key or b"") or search(line.value or b""):

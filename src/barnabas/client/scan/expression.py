@@ -11,10 +11,12 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from barnabas.ops.failure import Failure
+from barnabas.client.errors import InvalidExpression
+from barnabas.client.scan.needles import Needle, both, either, equal_to, part_of
+from barnabas.client.scan.patterns import compile_pattern
+from barnabas.client.scan.times import parse_time_ms
 
 HELP: Final = (
     "an expression that must hold, such as 'value.total > 100 && headers.region == \"eu\"'; there are topic, "
@@ -40,11 +42,17 @@ class Token(NamedTuple):
     position: int
 
 
-def compile_expression(text: str) -> Callable[[Fields], bool]:
+class Expression(NamedTuple):
+    holds: Callable[[Fields], bool]
+    needles: frozenset[Needle]  # bytes that every record for which it holds contains
+
+
+def compile_expression(text: str) -> Expression:
+    """Raises InvalidExpression for a text that is not understood."""
     parser = _Parser(text)
     node = parser.either()
     parser.expect_end()
-    return lambda fields: bool(node(fields))
+    return Expression(lambda fields: bool(node(fields)), _needles(node))
 
 
 def _tokens(text: str) -> list[Token]:
@@ -52,9 +60,7 @@ def _tokens(text: str) -> list[Token]:
     while text[position:].strip():
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise Failure(
-                f"--filter: {text[position:].strip()!r} is not understood; `barnabas consume --help` says more"
-            )
+            raise InvalidExpression(f"{text[position:].strip()!r} is not understood")
         found.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         position = match.end()
     return [*found, Token("end", "", len(text))]
@@ -164,14 +170,17 @@ class _Parser:
         if token.text not in NAMES:
             raise self._wrong(f"there is no {token.text!r}, only {', '.join(NAMES)}", token)
         name = token.text
-        return lambda fields: fields[name]
+        return _about(lambda fields: fields[name], name)
 
     def _method(self, node: Node, name: str) -> Node:
         method, arguments = _METHODS.get(name), self._arguments(")")
         if method is None or len(arguments) != 1:
             raise self._wrong(f".{name}() is none of {', '.join(_METHODS)}, with one argument")
         (argument,) = arguments
-        return lambda fields: method(_text(node(fields)), _text(argument(fields)))
+        found: Node = lambda fields: method(_text(node(fields)), _text(argument(fields)))  # noqa: E731
+        if name != "matches":
+            _mark(found, part_of(_subject(node), _known(argument)))
+        return found
 
     def _arguments(self, end: str) -> list[Node]:
         found: list[Node] = []
@@ -204,13 +213,42 @@ class _Parser:
         self._next += 1
         return token
 
-    def _wrong(self, reason: str, token: Token | None = None) -> Failure:
+    def _wrong(self, reason: str, token: Token | None = None) -> InvalidExpression:
         where = (token or self._peek()).position
-        return Failure(f"--filter {self._text!r}, at {where}: {reason}")
+        return InvalidExpression(f"{self._text!r}, at {where}: {reason}")
+
+
+def _mark(node: Node, needles: frozenset[Needle]) -> Node:
+    node.needles = needles  # type: ignore[attr-defined]
+    return node
+
+
+def _needles(node: Node) -> frozenset[Needle]:
+    found: frozenset[Needle] = getattr(node, "needles", frozenset())
+    return found
+
+
+def _about(node: Node, subject: str) -> Node:
+    """Remember which field a node reads: ``key``, ``value``, or a member of one, such as ``value.``."""
+    node.subject = subject  # type: ignore[attr-defined]
+    return node
+
+
+def _subject(node: Node) -> str:
+    return getattr(node, "subject", "")
+
+
+def _known(node: Node) -> Any:
+    """The value of a constant, None for everything else."""
+    return getattr(node, "constant", None)
 
 
 def _constant(value: Any) -> Node:
-    return lambda _: value
+    def node(_: Fields) -> Any:
+        return value
+
+    node.constant = value  # type: ignore[attr-defined]
+    return node
 
 
 def _zero(_: Fields) -> int:
@@ -218,17 +256,23 @@ def _zero(_: Fields) -> int:
 
 
 def _or(left: Node, right: Node) -> Node:
-    return lambda fields: bool(left(fields)) or bool(right(fields))
+    needles = either(_needles(left), _needles(right))
+    return _mark(lambda fields: bool(left(fields)) or bool(right(fields)), needles)
 
 
 def _and(left: Node, right: Node) -> Node:
-    return lambda fields: bool(left(fields)) and bool(right(fields))
+    needles = both(_needles(left), _needles(right))
+    return _mark(lambda fields: bool(left(fields)) and bool(right(fields)), needles)
 
 
 def _comparison(sign: str, left: Node, right: Node) -> Node:
     if sign in ("==", "!="):
         wanted = sign == "=="
-        return lambda fields: _equal(left(fields), right(fields)) is wanted
+        compared: Node = lambda fields: _equal(left(fields), right(fields)) is wanted  # noqa: E731
+        if wanted:
+            needles = equal_to(_subject(left), _known(right)) | equal_to(_subject(right), _known(left))
+            _mark(compared, needles)
+        return compared
     order = _ORDERS[sign]
 
     def compare(fields: Fields) -> bool:
@@ -285,7 +329,7 @@ def _member(node: Node, key: Node) -> Node:
             return whole[name]
         return None
 
-    return value
+    return _about(value, f"{_subject(node)}." if _subject(node) else "")
 
 
 def _opened(value: Any) -> Any:
@@ -314,18 +358,11 @@ def _number(value: Any, otherwise: Any = None) -> Any:
 
 
 def _moment(value: Any) -> int | None:
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return parse_time_ms(value) if isinstance(value, str) else None
 
 
 def _matches(text: str, pattern: str) -> bool:
-    try:
-        return re.search(pattern, text) is not None
-    except re.error as error:
-        raise Failure(f"--filter: {pattern!r} is no regular expression: {error}") from error
+    return compile_pattern(pattern).search(text) is not None
 
 
 def _unquoted(text: str) -> str:

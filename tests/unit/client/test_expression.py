@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.ops.failure import Failure
-from barnabas.ops.records.expression import DEPTH_MAX, compile_expression
+from barnabas.client.errors import InvalidExpression
+from barnabas.client.scan.expression import DEPTH_MAX, compile_expression
 
 FIELDS: dict[str, Any] = {
     "topic": "orders",
@@ -44,7 +44,7 @@ FIELDS: dict[str, Any] = {
     ],
 )
 def test_this_holds(text: str) -> None:
-    assert compile_expression(text)(FIELDS)
+    assert compile_expression(text).holds(FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_this_holds(text: str) -> None:
     ],
 )
 def test_this_does_not_hold_and_fails_nothing(text: str) -> None:
-    assert not compile_expression(text)(FIELDS)
+    assert not compile_expression(text).holds(FIELDS)
 
 
 def test_values_that_are_no_json_have_no_members() -> None:
-    assert not compile_expression("value.total > 1")({**FIELDS, "value": "hello"})
-    assert not compile_expression("value.total > 1")({**FIELDS, "value": None})
-    assert compile_expression("value == 'hello' && value.contains('ell')")({**FIELDS, "value": "hello"})
+    assert not compile_expression("value.total > 1").holds({**FIELDS, "value": "hello"})
+    assert not compile_expression("value.total > 1").holds({**FIELDS, "value": None})
+    assert compile_expression("value == 'hello' && value.contains('ell')").holds({**FIELDS, "value": "hello"})
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_values_that_are_no_json_have_no_members() -> None:
     ],
 )
 def test_a_mistake_is_one_line_that_says_where(text: str, said: str) -> None:
-    with pytest.raises(Failure, match="--filter") as raised:
+    with pytest.raises(InvalidExpression) as raised:
         compile_expression(text)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_a_pattern_that_is_none_is_said() -> None:
-    with pytest.raises(Failure, match="regular expression"):
-        compile_expression("key.matches('(')")(FIELDS)
+    with pytest.raises(InvalidExpression, match="regular expression"):
+        compile_expression("key.matches('(')").holds(FIELDS)

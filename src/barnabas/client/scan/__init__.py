@@ -1,0 +1,1 @@
+"""Search through the records of topics: conditions on records, and what bytes a match must contain."""

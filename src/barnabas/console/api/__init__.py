@@ -1,0 +1,1 @@
+"""Endpoints of the console, a module for each noun."""
