@@ -22,6 +22,8 @@ from barnabas.model.ids import TopicPartition
 if TYPE_CHECKING:
     import pyarrow
 
+    from barnabas.client.scan.needles import Probe
+
 
 class Consumer(Generic[K, V]):
     """As :class:`barnabas.client.consumer.Consumer`, waiting. Listeners run on the client's own thread."""
@@ -59,8 +61,9 @@ class Consumer(Generic[K, V]):
         *,
         ends: Mapping[TopicPartition, int] | None = None,
         until_end: bool = False,
+        probe: Probe | None = None,
     ) -> None:
-        self._thread.run(self._inner.assign(partitions, ends=ends, until_end=until_end))
+        self._thread.run(self._inner.assign(partitions, ends=ends, until_end=until_end, probe=probe))
 
     @property
     def assignment(self) -> list[TopicPartition]:
